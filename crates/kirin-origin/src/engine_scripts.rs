@@ -19,6 +19,8 @@ pub(crate) const PUT_ITEM: EngineScript = EngineScript { index: 5, name: "put_it
 /// The parts of a purge in a cluster.
 pub(crate) const PURGE_NAME: EngineScript = EngineScript { index: 6, name: "purge_name.lua" };
 pub(crate) const PURGE_NUMBERS: EngineScript = EngineScript { index: 7, name: "purge_numbers.lua" };
+/// Takes, renews or ends a lease.
+pub(crate) const LEASE: EngineScript = EngineScript { index: 8, name: "lease.lua" };
 
 /// Returns the text of a script: what it shares with others, and itself.
 macro_rules! script {
@@ -26,7 +28,7 @@ macro_rules! script {
 }
 
 /// Their texts, by their indexes.
-const TEXTS: [&str; 8] = [
+const TEXTS: [&str; 9] = [
     script!("numbers" "present" "tags" "item" "put"),
     script!("numbers" "purging" "purge"),
     script!("touch"),
@@ -35,6 +37,7 @@ const TEXTS: [&str; 8] = [
     script!("numbers" "item" "put_item"),
     script!("numbers" "purging" "purge_name"),
     script!("numbers" "purging" "purge_numbers"),
+    script!("lease"),
 ];
 
 /// A script.

@@ -55,6 +55,7 @@ mod engine_scripts;
 mod error;
 mod expiry;
 mod keeper;
+mod lease;
 pub mod names;
 mod near_store;
 mod numbers;
@@ -79,6 +80,7 @@ pub use config::{
 };
 pub use counters::OriginCounters;
 pub use error::OriginError;
+pub use lease::{Lease, LeaseAnswer};
 pub use near_store::{Begun, Look, NearStore, NotLoaded};
 pub use origin::StoreOrigin;
 pub use page_begin::PageBegin;

@@ -8,6 +8,7 @@
 //! {kirin:}p      a hash: the purged prefixes and their numbers
 //! kirin:t:TAG    the numbers of a tag
 //! kirin:i:KEY    an item
+//! kirin:l:KEY    the lease for making an item
 //! ```
 //!
 //! The braces are a hash tag of Redis Cluster: they put the number and the prefixes into one slot,
@@ -21,6 +22,7 @@ pub const KEY_PREFIX_LIMIT_BYTES: usize = 64;
 
 const TAG: &[u8] = b"t:";
 const ITEM: &[u8] = b"i:";
+const LEASE: &[u8] = b"l:";
 
 /// The names of the keys with one key prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,8 +108,13 @@ impl Names {
         [&*self.prefix, ITEM, key].concat()
     }
 
-    /// Parses a name that the engine has sent. Returns `None` if it has another key prefix, or if
-    /// no Kirin makes such names.
+    /// Returns the name of the lease for making the item `key`.
+    pub fn lease(&self, key: &[u8]) -> Vec<u8> {
+        [&*self.prefix, LEASE, key].concat()
+    }
+
+    /// Parses a name that the engine has sent. Returns `None` if it has another key prefix, if no
+    /// Kirin makes such names, or if it is a lease.
     pub fn parse<'a>(&self, name: &'a [u8]) -> Option<Name<'a>> {
         if let Some(rest) = name.strip_prefix(&*self.prefix) {
             return match rest.strip_prefix(ITEM) {
@@ -154,6 +161,7 @@ mod tests {
             (b"kn", None),
             (b"ki", None),
             (b"kx:a", None),
+            (b"kl:a", None),
             (b"k}n", None),
             (b"{k}", None),
             (b"{k}nn", None),

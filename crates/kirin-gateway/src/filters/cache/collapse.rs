@@ -39,12 +39,14 @@ impl CacheFetch {
         let mut joined = self.settings.pending_fetches.join(&self.key);
         loop {
             let mut waiting = match joined {
-                Joined::Leads(pending) => {
+                Joined::Leads(mut pending) => {
                     // Another request may have stored it since the cache was searched, or another
-                    // machine before.
-                    self.load().await;
-                    return match self.found_by_now(collapsed) {
-                        Some(response) => response,
+                    // machine may do so.
+                    return match self.lead(&mut pending, give_up, collapsed).await {
+                        Some(response) => {
+                            pending.finish(FetchOutcome::Stored);
+                            response
+                        }
                         None => self.go(Some(pending), body).await,
                     };
                 }

@@ -8,7 +8,7 @@ use http::StatusCode;
 use httparse::Header;
 use kirin_cache::{Policy, Unstorable, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::FieldLines;
-use kirin_origin::{Begun, NearStore};
+use kirin_origin::{Begun, Lease, NearStore};
 use kirin_store::{
     Change, Expires, NewItem, NewValue, Now, Store, StoreOutcome, StoreRequest, ValueBuffer,
 };
@@ -50,6 +50,8 @@ pub struct Keep {
     limit_bytes: usize,
     /// The moment when it was asked for. It is not stored if it has been purged since.
     begun: Arc<Begun>,
+    /// For which other machines wait.
+    lease: Lease,
 }
 
 impl Keep {
@@ -105,7 +107,13 @@ impl Keep {
             expires,
             limit_bytes: settings.item_limit_bytes,
             begun: Arc::clone(begun),
+            lease: Lease::default(),
         })
+    }
+
+    /// Keeps the lease until other machines have the response.
+    pub(super) fn under(self, lease: &Lease) -> Self {
+        Self { lease: lease.clone(), ..self }
     }
 
     /// Returns the key of the response.
@@ -154,6 +162,11 @@ impl Keep {
     /// Returns the moment when it was asked for.
     pub(super) fn begun(&self) -> &Arc<Begun> {
         &self.begun
+    }
+
+    /// Returns the lease for which other machines wait.
+    pub(super) fn lease(&self) -> &Lease {
+        &self.lease
     }
 
     /// Returns the item under the key of the target, if responses vary.

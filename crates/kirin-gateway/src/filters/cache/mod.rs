@@ -7,6 +7,7 @@
 //! - [`received`], [`keep`] and [`fill`] store the response, and other clients read it meanwhile
 //!   ([`shared_response`], [`filling_body`]).
 //! - [`sharing`] writes it to the server behind the store, and asks that server before the place.
+//!   [`leading`] has one machine ask its place.
 //!
 //! The rules are in `kirin-cache`. The memory is the store's ([`memory`]): a cached response is an
 //! item with a key that no memcached client can name ([`kirin_cache::key`]). It is served as a page
@@ -21,6 +22,7 @@ pub mod fill;
 pub mod filling_body;
 pub mod forward;
 pub mod keep;
+pub mod leading;
 pub mod memory;
 pub mod pending_fetches;
 pub mod received;
@@ -137,11 +139,13 @@ impl RouteCache {
 
     /// Asks the place for a new response, if no other request does so at this moment.
     fn revalidate(&self, miss: Miss, request: &Request<'_>, backend: &Rc<dyn Backend>) {
-        if let Joined::Leads(pending) = self.settings.pending_fetches.join(&miss.key) {
+        if let Joined::Leads(mut pending) = self.settings.pending_fetches.join(&miss.key) {
             let (kept, backend) = (request.keep(), Rc::clone(backend));
-            let fetch = CacheFetch::new(&self.cache, &self.settings, miss, kept, backend);
+            let mut fetch = CacheFetch::new(&self.cache, &self.settings, miss, kept, backend);
             tokio::task::spawn_local(InRequest::of_current(async move {
-                fetch.go(Some(pending), RequestBody::empty()).await;
+                if fetch.may_renew(&mut pending).await {
+                    fetch.go(Some(pending), RequestBody::empty()).await;
+                }
             }));
         }
     }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
 use kirin_cache::Unstorable;
+use kirin_origin::Lease;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -106,6 +107,8 @@ pub enum Joined {
 /// The request that is forwarded to the place.
 pub struct PendingFetch {
     pending_fetches: Arc<PendingFetches>,
+    /// For which other machines wait.
+    pub lease: Lease,
     key: Box<[u8]>,
     shared: Arc<SharedFetch>,
 }
@@ -138,7 +141,8 @@ impl PendingFetches {
         }
         let shared = Arc::<SharedFetch>::default();
         part.insert(key.into(), Arc::clone(&shared));
-        Joined::Leads(PendingFetch { pending_fetches: Arc::clone(self), key: key.into(), shared })
+        let (pending_fetches, lease) = (Arc::clone(self), Lease::default());
+        Joined::Leads(PendingFetch { pending_fetches, lease, key: key.into(), shared })
     }
 
     /// Returns the response for `key` that arrives now.
@@ -174,6 +178,9 @@ impl PendingFetch {
 
     /// Ends the fetch. Its response must be in the store by now.
     pub fn finish(self, outcome: FetchOutcome) {
+        if !matches!(outcome, FetchOutcome::Stored | FetchOutcome::Lost) {
+            self.lease.note_useless();
+        }
         self.end(outcome);
     }
 

@@ -165,7 +165,7 @@ impl CacheFetch {
                 &fields,
             )
         });
-        keep.map(|keep| (keep, fields))
+        keep.map(|keep| (keep.under(&self.lease), fields))
     }
 
     /// Returns the fields that are not stored, but sent to this client.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_cache::Forwarded;
-use kirin_origin::{Begun, NearStore, NotStored, Purge};
+use kirin_origin::{Begun, Lease, NearStore, NotStored, Purge};
 use kirin_store::{Expires, Invalidation, ItemRef, NewItem, Now, Store};
 
 use super::fetch::CacheFetch;
@@ -33,6 +33,7 @@ struct SharedKeep {
     tags: Vec<Vec<u8>>,
     expires: Expires,
     begun: Arc<Begun>,
+    lease: Lease,
     /// The names of the fields that responses vary by.
     varies: Option<VariesItem>,
 }
@@ -107,12 +108,13 @@ impl SharedKeep {
             tags: keep.tags().into_iter().map(<[u8]>::to_vec).collect(),
             expires: keep.expires(),
             begun: Arc::clone(keep.begun()),
+            lease: keep.lease().clone(),
             varies: keep.varies(),
         })
     }
 
     async fn write(self, near: &NearStore) {
-        let Self { key, item, tags, expires, begun, varies } = self;
+        let Self { key, item, tags, expires, begun, lease, varies } = self;
         let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
         let new = NewItem::new(item.value_slice()).expires(expires).tags(&tags);
         let written = near.store_page(&key, new, &begun, Now::on_steady_clock()).await;
@@ -137,6 +139,7 @@ impl SharedKeep {
                 tracing::debug!(%error, "the variants of a response stay on this machine");
             }
         }
+        lease.release();
     }
 }
 

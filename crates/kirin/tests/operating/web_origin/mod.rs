@@ -6,6 +6,7 @@
 
 mod away;
 mod cached_responses;
+mod cached_stampedes;
 mod cut_off;
 mod includes;
 mod page_races;
