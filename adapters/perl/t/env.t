@@ -12,13 +12,10 @@ my $app = sub {
     local ($Data::Dumper::Terse, $Data::Dumper::Useqq) = (1, 1);
     my $input = $env->{'psgi.input'};
     my $body = do { local $/; readline $input };
-    seek $input, 0, 0 or die "cannot seek: $!";
-    my $again = do { local $/; readline $input };
     $env->{'psgi.errors'}->print("a line for the log\n");
-    close $input if $env->{PATH_INFO} eq '/close';
     my %plain = map { $_ => $env->{$_} } grep { !ref $env->{$_} || ref $env->{$_} eq 'ARRAY' } keys %$env;
     delete $plain{'psgi.errors'};
-    return [200, [], [Dumper({ env => \%plain, body => $body, again => $again, errors => ref $env->{'psgi.errors'} })]];
+    return [200, [], [Dumper({ env => \%plain, body => $body, errors => ref $env->{'psgi.errors'} })]];
 };
 builder { enable 'Lint'; $app };
 PSGI
@@ -48,27 +45,8 @@ subtest 'the keys that PSGI wants' => sub {
     like $front->log, qr/^a line for the log$/m, 'psgi.errors goes to the log';
 };
 
-subtest 'what one request leaves behind, the next does not see' => sub {
-    ask(HTTP_X_FIRST => 1, HTTPS => 'on', CONTENT_TYPE => 'text/plain', body => 'abc');
-    my $env = ask()->{env};
-    ok !exists $env->{$_}, "$_ is gone" for qw(HTTP_X_FIRST HTTPS CONTENT_TYPE);
-    is $env->{'psgi.url_scheme'}, 'http', 'the scheme is back';
-};
-
 is ask(HTTPS => 'on')->{env}{'psgi.url_scheme'}, 'https', 'an encrypted request';
-
-subtest 'an application may close psgi.input' => sub {
-    ask(PATH_INFO => '/close');
-    is ask()->{body} // '', '', 'the next one has an open handle';
-};
-
-for my $length (1, 10, 65_536, 1_048_576, 1_048_577, 3_000_000) {
-    my $body = substr 'abcdefg' x (1 + $length / 7), 0, $length;
-    my $seen = ask(REQUEST_METHOD => 'POST', body => $body);
-    ok $seen->{body} eq $body && $seen->{again} eq $body,
-        "a body of $length bytes can be read twice";
-    is $seen->{env}{CONTENT_LENGTH}, $length, 'CONTENT_LENGTH';
-}
+is ask()->{env}{'psgi.url_scheme'}, 'http', 'the next one, which is not';
 
 subtest 'a request may come a byte at a time' => sub {
     my $request = FakeFront->encode(

@@ -12,7 +12,6 @@ use Test::More;
 # uses the same one, unless the table says otherwise.
 
 my $PSGI = <<'PSGI';
-package Body { sub new { my $class = shift; bless {@_}, $class } sub getline { shift @{ $_[0]{lines} } // do { die "in getline\n" if $_[0]{getline}; undef } } sub close { die "in close\n" if $_[0]{close} } }
 package Mute { sub new { bless [], shift } }
 package main;
 my %kind = (
@@ -24,37 +23,22 @@ my %kind = (
     'a header without a name'  => sub { [200, ['' => 'x', 'X-A' => 'a'], ['a']] },
     'a name with a space'      => sub { [200, ['X Y' => 'x', 'X-A' => 'a'], ['a']] },
     'a name with a colon'      => sub { [200, ['X:Y' => 'x'], ['a']] },
-    'a name with a line end'   => sub { [200, ["X\nY" => 'x'], ['a']] },
     'a control character'      => sub { [200, ['X-A' => "a\x01b"], ['a']] },
-    'no headers at all'        => sub { [200] },
     'headers in a hash'        => sub { [200, {}, ['a']] },
     'a body that is missing'   => sub { [200, []] },
-    'a body that is text'      => sub { [200, [], 'text'] },
     'a body that is a hash'    => sub { [200, [], {}] },
     'a body that cannot be read' => sub { [200, [], Mute->new] },
-    'a body that dies'         => sub { [200, [], Body->new(lines => ['a'], getline => 1)] },
-    'a body that dies at once' => sub { [200, [], Body->new(lines => [], getline => 1)] },
-    'a close that dies'        => sub { [200, [], Body->new(lines => ['a'], close => 1)] },
     'a body of references'     => sub { [200, [], [[], {}]] },
-    'a status with text'       => sub { ['200 OK', [], ['a']] },
-    'status 0'                 => sub { [0, [], ['a']] },
     'no status'                => sub { [undef, [], ['a']] },
-    'status 99'                => sub { [99, [], ['a']] },
-    'status 1000'              => sub { [1000, [], ['a']] },
-    'status 100'               => sub { [100, [], []] },
     'status 600'               => sub { [600, [], ['a']] },
     'an empty response'        => sub { [] },
     'nothing'                  => sub { },
-    'wide characters'          => sub { [200, [], ["\x{263a}"]] },
     'wide characters in a file' => sub { [200, [], file_with("\x{263a}")] },
     'a file that is too short' => sub { [200, ['Content-Length' => 3], file_with('')] },
-    'a wide header'            => sub { [200, ['X-A' => "\x{263a}"], ['a']] },
     'a writer given undef'     => sub { sub { my $w = $_[0]->([200, []]); $w->write(undef); $w->write('a'); $w->close } },
     'a writer that is left'    => sub { sub { my $w = $_[0]->([200, []]); $w->write('a'); return } },
     'undef for later'          => sub { sub { $_[0]->([200, [], [undef]]) } },
     'warnings that die'        => sub { $SIG{__WARN__} = sub { die @_ }; [200, ['X-A' => undef], [undef]] },
-    'informational 100'        => sub { my $i = $_[0]{'psgix.informational'}; $i->(100) if $i; [200, [], ['a']] },
-    'an error without text'    => sub { die Unprintable->new },
 );
 sub file_with {
     open my $file, '+>:encoding(UTF-8)', undef or die $!;
@@ -63,7 +47,6 @@ sub file_with {
     return $file;
 }
 my $runs = 0;
-package Unprintable { use overload '""' => sub { die "no text\n" }; sub new { bless [], shift } }
 sub {
     my $env = shift;
     return [200, [], [$$]] if $env->{PATH_INFO} eq '/pid';
@@ -74,31 +57,22 @@ sub {
 }
 PSGI
 
-# Status and body by kind of response. "cut" is a response that starts and does not reach its end.
+# Status and body by kind of response.
 my %expected = (
-    'undef in the body'        => [200, ''], 'undef among others' => [200, 'ab'],
-    'an empty array'           => [200, ''],
-    'undef as a header value'  => [200, 'a'], 'an odd list of headers' => [200, 'a'],
-    'a header without a name'  => [200, 'a'], 'a name with a space'    => [200, 'a'],
-    'a name with a colon'      => [200, 'a'],
-    'a name with a line end'   => [500], 'a control character' => [200, 'a'],
-    'no headers at all'        => [500],
-    'headers in a hash'        => [500], 'a body that is missing' => [200, ''],
-    'a body that is text'      => [500],
-    'a body that is a hash'    => [500], 'a body that cannot be read' => [500],
-    'a body that dies'         => ['cut'],
-    'a body that dies at once' => ['cut'], 'a close that dies' => [200, 'a'],
-    'a status with text'       => [500],
-    'status 0'        => [500], 'no status' => [500], 'status 99' => [500], 'status 1000' => [500],
-    'status 100'      => [500],
-    'status 600'      => [600, 'a'], 'an empty response' => [500], 'nothing' => [500],
-    'wide characters' => [500],
+    'undef in the body'         => [200, ''], 'undef among others' => [200, 'ab'],
+    'an empty array'            => [200, ''],
+    'undef as a header value'   => [200, 'a'], 'an odd list of headers' => [200, 'a'],
+    'a header without a name'   => [200, 'a'], 'a name with a space'    => [200, 'a'],
+    'a name with a colon'       => [200, 'a'],
+    'a control character'       => [200, 'a'],
+    'headers in a hash'         => [500], 'a body that is missing'     => [200, ''],
+    'a body that is a hash'     => [500], 'a body that cannot be read' => [500],
+    'no status'                 => [500],
+    'status 600'                => [600, 'a'], 'an empty response'   => [500], 'nothing' => [500],
     'wide characters in a file' => [500], 'a file that is too short' => [500],
-    'a wide header'             => [500], 'a writer given undef'     => [200, 'a'],
+    'a writer given undef'      => [200, 'a'],
     'a writer that is left'     => [200, 'a'],
     'undef for later'           => [200, ''], 'warnings that die' => [200, ''],
-    'informational 100'         => [200, 'a'],
-    'an error without text'     => [500],
 );
 
 my $server = Plackup->start($PSGI, '--workers', 1);
@@ -108,17 +82,12 @@ for my $kind (sort keys %expected) {
     my ($status, $body) = @{ $expected{$kind} };
     my ($head, $got) = $server->receive($server->send('/' . $kind =~ tr/ /_/r));
     my ($line) = ($head // '') =~ m{\AHTTP/1\.1 ([0-9]{3})};
-    if ($status eq 'cut') {
-        unlike $got // '', qr/^0\r\n\r\n\z/m, "$kind: the response has no end";
-    }
-    else {
-        is $line, $status, "$kind: status";
-        $got = $1
-            if ($head // '') =~ /^transfer-encoding: chunked/mi
-            && $got =~ /\A[0-9a-f]+\r\n(.*?)\r\n0\r\n/s;
-        $got = '' if ($got // '') eq "0\r\n\r\n";
-        is $got, $body, "$kind: body" if defined $body;
-    }
+    is $line, $status, "$kind: status";
+    $got = $1
+        if ($head // '') =~ /^transfer-encoding: chunked/mi
+        && $got =~ /\A[0-9a-f]+\r\n(.*?)\r\n0\r\n/s;
+    $got = '' if ($got // '') eq "0\r\n\r\n";
+    is $got, $body, "$kind: body" if defined $body;
     my $now = $server->get("/pid");
     is $now, $pid, "$kind: the worker goes on";
     is $server->get('/runs'), ++$runs, "$kind: the application runs once";
@@ -143,11 +112,6 @@ subtest 'Starlet answers no more of them' => sub {
         my $is_whole = ($head =~ /^Content-Length: ([0-9]+)/mi && length $body == $1)
             || $body =~ /(?:\A|\n)0\r\n\r\n\z/;
         next if !$is_whole;
-        # A line end would make another field. A status is a number (PSGI).
-        next
-            if $kind eq 'a name with a line end'
-            || $kind eq 'a status with text'
-            || $kind eq 'informational 100';
         is $expected{$kind}[0], $status, $kind;
     }
     kill TERM => $pid;

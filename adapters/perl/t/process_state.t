@@ -124,23 +124,6 @@ for my $name (sort keys %deed) {
     };
 }
 
-subtest 'workers have random numbers of their own' => sub {
-    for my $option ('auto', 'false') {
-        my $front = FakeFront->start(
-            'srand 42; sub { [200, [], [rand]] }', preload => $option,
-            workers                                        => 3
-        );
-        my %seen;
-        my @sockets;
-        for (1 .. 3) {
-            push @sockets, $front->{socket} if $front->{socket};
-            $front->connect;
-            $seen{ $front->request->{body} } = 1;
-        }
-        is keys %seen, 3, "with preload = $option";
-    }
-};
-
 subtest
     'the handlers that an application has installed while it was loaded are there in its workers'
     => sub {

@@ -84,6 +84,8 @@ sub meet {
 sub load_badly {
     my $how = shift;
     die "no such table: memo\n" if $how eq 'die';
+    die "no such table:\nback\\slash\n" if $how eq 'lines';
+    srand 42 if $how eq 'seed';
     exit 3 if $how eq 'exit';
     hang() if $how eq 'hang';
     print "failed by the application\nready\n" if $how eq 'print';
@@ -243,6 +245,9 @@ my %action = (
     '/writer' => sub {
         return stream(sub { $_[0]->write($_) for 'one', '', 'two' });
     },
+    '/writer/endless' => sub {
+        return stream(sub { $_[0]->write('x' x 65_536) while 1 });
+    },
     '/delayed' => sub {
         return sub { $_[0]->([201, [@TEXT, 'X-Delayed' => 1], ['delayed']]) };
     },
@@ -333,6 +338,7 @@ my %action = (
     '/version' => sub { return text($version) },
     '/pid'     => sub { return text("$$") },
     '/parent'  => sub { return text(getppid) },
+    '/random'  => sub { return text(rand) },
     '/leave'   => sub { $_[0]{'psgix.harakiri.commit'} = 1; return text("$$") },
     '/log'     => sub {
         my $env = shift;

@@ -2,6 +2,7 @@
 import base64
 import hashlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -189,6 +190,12 @@ def writer(_environ, start_response):
     return []
 
 
+def writer_endless(_environ, start_response):
+    write = start_response("200 OK", [TEXT])
+    while True:
+        write(b"x" * 65_536)
+
+
 def replaced_head(_environ, start_response):
     start_response("200 OK", [TEXT, ("X-First", "1")])
     try:
@@ -336,6 +343,10 @@ def pid(_environ, start_response):
 
 def parent(_environ, start_response):
     return answer(start_response, str(os.getppid()))
+
+
+def random_number(_environ, start_response):
+    return answer(start_response, str(random.random()))
 
 
 def leave(environ, start_response):
@@ -666,6 +677,7 @@ ACTIONS = {
     "/stream/large": stream_large,
     "/stream/endless": stream_endless,
     "/writer": writer,
+    "/writer/endless": writer_endless,
     "/replaced-head": replaced_head,
     "/fields/bytes": with_fields(
         b"caf\xe9", ("X-Latin", "caf\xe9"), ("X-UTF-8", "café".encode().decode("latin-1"))
@@ -708,6 +720,7 @@ ACTIONS = {
     "/version": version,
     "/pid": pid,
     "/parent": parent,
+    "/random": random_number,
     "/leave": leave,
     "/log": log,
     "/print": print_line,

@@ -2,6 +2,7 @@
 import asyncio
 import collections
 import os
+import random
 import signal
 import sys
 
@@ -449,6 +450,10 @@ async def parent(scope, receive, send):
     await answer(send, str(os.getppid()))
 
 
+async def random_number(scope, receive, send):
+    await answer(send, str(random.random()))
+
+
 async def started(scope, receive, send):
     await answer(send, scope["state"]["started"])
 
@@ -825,6 +830,7 @@ ACTIONS = {
     "/version": version,
     "/pid": pid,
     "/parent": parent,
+    "/random": random_number,
     "/started": started,
     "/leave": leave,
     "/log": log,

@@ -1,12 +1,14 @@
 """What both Python applications of the suite do for the tests: files, waits, ends and failures."""
 import hashlib
 import os
+import random
 import signal
 import sys
 import time
 
 DIRECTORY = os.getcwd()
 TABLE = "memo"
+SEVERAL_LINES = "no such table:\nback\\slash"
 
 
 def slurp(name):
@@ -61,6 +63,10 @@ def load_badly(how):
     if how == "die":
         # Lines of the source are in the log as well, so the message is not in one.
         raise RuntimeError(f"no such table: {TABLE}")
+    if how == "lines":
+        raise RuntimeError(SEVERAL_LINES)
+    if how == "seed":
+        random.seed(42)
     if how == "exit":
         sys.exit(3)
     if how == "hang":
