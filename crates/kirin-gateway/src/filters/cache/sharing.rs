@@ -21,6 +21,10 @@ use super::varies_item::VariesItem;
 /// this machine until there is room.
 const MOST_BYTES_ON_THE_WAY: usize = 16 << 20;
 
+/// The longest value that is written to the server, in bytes. The server answers nobody while it
+/// takes one: 2 ms for 1 MB, 10 ms for 4 MB (docs/many-machines.md).
+const LONGEST_SHARED: usize = 1 << 20;
+
 /// The most items that a request asks the server for one after the other: the names of the fields
 /// that responses vary by, and its variant.
 const MOST_ITEMS: usize = 2;
@@ -73,7 +77,12 @@ impl Cache {
         let Some(shared) = SharedKeep::of(keep, &self.store, Now::on_steady_clock()) else {
             return;
         };
-        let Some(on_the_way) = OnTheWay::begin(self, shared.item.value_slice().len()) else {
+        let bytes = shared.item.value_slice().len();
+        if bytes > LONGEST_SHARED {
+            shared.lease.note_useless();
+            return;
+        }
+        let Some(on_the_way) = OnTheWay::begin(self, bytes) else {
             self.warnings.warn("unshared", || {
                 tracing::warn!(
                     "cached responses stay on this machine: the origin takes them too slowly"

@@ -6,7 +6,7 @@ use std::thread;
 use kirin_tests::{RedisServer, Reply, wait_for};
 
 use super::purging::{Names, WAYS};
-use super::{Machine, Two, count_of_commands};
+use super::{CALM, Machine, Two, address_of, count_of_commands};
 
 /// Returns the fields for a response with a tag that the cache keeps.
 fn fields(tag: &str) -> String {
@@ -89,6 +89,28 @@ fn a_part_of_what_another_machine_has_cached_is_served_by_all() {
     let range = b.ask("GET", "/cached/page", "Range: bytes=0-0\r\n");
     assert_eq!((range.status, range.text().as_str()), (206, "a"));
     assert_eq!(b.runs(), 0);
+}
+
+#[test]
+fn a_long_response_stays_on_its_machine() {
+    let redis = RedisServer::start();
+    let store = format!("origin = {:?}\n{CALM}", address_of(&redis));
+    let [a, b] = ["a", "b"].map(|name| {
+        let roomy = |config: String| config.replace("100KB", "4MB");
+        Machine::start_with(name, &store, "", roomy).connected(1)
+    });
+    let fields = "X-File: long\r\nX-Fields: Cache-Control: max-age=300\r\n";
+    for (machine, letter) in [(&a, "a"), (&b, "b")] {
+        std::fs::write(machine.site.path("long"), letter.repeat((1 << 20) + 1)).expect("a file");
+        let text = machine.ask("GET", "/cached/value", fields).text();
+        assert!(text.starts_with(letter) && text.len() == (1 << 20) + 1);
+        let reply = machine.ask("GET", "/cached/value", fields);
+        assert!(is_hit(&reply) && reply.text() == text, "{}", reply.head);
+    }
+    // What comes later is there.
+    let text = ask(&b, "/cached/short", "t").text();
+    wait_until_shared(&redis, "/cached/short", &text);
+    assert_eq!(redis.command(&["KEYS", "kirin:i:*/cached/value*"]), "");
 }
 
 #[test]
