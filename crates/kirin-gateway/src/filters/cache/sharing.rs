@@ -25,9 +25,10 @@ const MOST_BYTES_ON_THE_WAY: usize = 16 << 20;
 /// takes one: 2 ms for 1 MB, 10 ms for 4 MB (docs/many-machines.md).
 const LONGEST_SHARED: usize = 1 << 20;
 
-/// The most items that a request asks the server for one after the other: the names of the fields
-/// that responses vary by, and its variant.
-const MOST_ITEMS: usize = 2;
+/// How often a request asks the server for items, one after the other: the names of the fields that
+/// responses vary by, and its variant. No copy is kept of what has changed meanwhile. It is asked
+/// for again.
+const MOST_LOADS: usize = 6;
 
 /// A stored response on its way to the server.
 struct SharedKeep {
@@ -130,7 +131,7 @@ impl SharedKeep {
         drop(item);
         match written {
             // The store has no copy now. The next request must not wait for one.
-            Ok(()) => near.reload(&key).await,
+            Ok(()) => drop(near.load(&[Bytes::from(key)]).await),
             // Both machines serve the same then.
             Err(NotStored::Newer) => near.reload(&key).await,
             Err(reason) => {
@@ -158,12 +159,14 @@ impl CacheFetch {
         if self.cache.near.origin().is_none() {
             return;
         }
-        for _ in 0..MOST_ITEMS {
+        for _ in 0..MOST_LOADS {
             let CacheEntry::Nothing { key, .. } = self.find() else { return };
             if !self.cache.near.is_unknown(&key, Now::on_steady_clock()) {
                 return;
             }
-            self.cache.near.load(&[Bytes::from(key)]).await;
+            if self.cache.near.load(&[Bytes::from(key)]).await.iter().all(Option::is_none) {
+                return;
+            }
             if matches!(self.find(), CacheEntry::Response(_)) {
                 // If it cannot be used as it is, this is why the place is asked.
                 self.why = Forwarded::Stale;
