@@ -1,5 +1,7 @@
 //! Requests for the same response at several machines: one of them asks its application.
 
+use std::path::PathBuf;
+
 use kirin_tests::{Client, RedisServer, wait_for};
 
 use super::{Machine, Two, count_of_commands};
@@ -19,6 +21,21 @@ fn wait_until_waiting(redis: &RedisServer) {
     let before = count_of_commands(redis);
     let missing = "commands of the machine that waits";
     wait_for(missing, || (count_of_commands(redis) >= before + 8).then_some(()));
+}
+
+/// Returns the directories in `/proc` of a machine's workers and of their parent.
+fn application_of(machine: &Machine) -> Vec<PathBuf> {
+    let directory = |process: &str| PathBuf::from("/proc").join(process);
+    let mut found = Vec::new();
+    for worker in machine.kirin.worker_pids() {
+        // proc_pid_stat(5): the parent is the second field behind the name, which is in brackets.
+        let stat = std::fs::read_to_string(directory(&worker).join("stat")).expect("a process");
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        found.push(directory(fields.split_ascii_whitespace().nth(1).expect("a parent")));
+        found.push(directory(&worker));
+    }
+    assert!(!found.is_empty(), "no workers");
+    found
 }
 
 #[test]
@@ -82,9 +99,13 @@ fn a_machine_that_dies_while_it_asks_its_application_does_not_hold_the_others() 
     a.wait_until_begun();
     let mut other = send(b, "/cached/wait", KEPT);
     wait_until_waiting(redis);
+    let processes = application_of(a);
     a.kirin.signal(rustix::process::Signal::KILL);
     assert_eq!(other.read_reply().text(), "b 1");
     assert_eq!(b.runs(), 1);
+    a.go();
+    let are_gone = || !processes.iter().any(|process| process.exists());
+    wait_for("the end of the application", || are_gone().then_some(()));
 }
 
 #[test]
