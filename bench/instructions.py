@@ -308,7 +308,13 @@ PARTS = (
     Part("hpack_decoder", "page_by_http2", ("kirin_h2::hpack::decoder::Decoder::decode",)),
     Part("hpack_encoder", "page_by_http2", ("kirin_h2::hpack::encoder::Encoder::field",), scatter=250),
     Part("ring_put", "psgi", ("kirin_ring::queue::Queue::put",)),
-    Part("ring_finished", "psgi", ("kirin_ring::ring::Ring::finished",)),
+    # A loop may look once more or less before an answer is there.
+    Part(
+        "ring_collected",
+        "psgi",
+        ("kirin_workers::ring::requests::<impl kirin_workers::ring::shared_ring::SharedRing<C>>::collect",),
+        scatter=100,
+    ),
     Part("memcached_codec", "memcached_get", ("kirin_memcache::codec::parse",)),
     Part("memcached_answer", "memcached_get", ("kirin_memcache::execute::Executor::execute",), scatter=20),
 )
