@@ -108,6 +108,13 @@ class Meter:
         used = measure.cpu_seconds(self.server.roots) - before
         return used * 1e6 - idle_us * (time.monotonic() - begun)
 
+    def cost_us(self, work: Callable[[], object], idle_us: float, machines: Sequence[Connection]) -> float:
+        """Returns the same, and ends the connections of the machines that worked."""
+        used = self.cpu_us(work, idle_us)
+        for machine in machines:
+            machine.close()
+        return used
+
     def idle_us(self) -> float:
         """Returns the CPU time of a second in which nobody asks anything."""
         return self.cpu_us(lambda: time.sleep(0.5), 0.0) * 2
@@ -139,10 +146,7 @@ class Meter:
                 for one in machines:
                     one.wait_until_told(first + depth)
 
-        used = self.cpu_us(work, idle)
-        for one in machines:
-            one.close()
-        return used / len(names)
+        return self.cost_us(work, idle, machines) / len(names)
 
     def miss_us(self, count: int = 20_000) -> float:
         """Returns the cost of a read of a page, one after the other. Each is the first of its page,
@@ -158,9 +162,7 @@ class Meter:
             for number in range(count):
                 one.ask(*read_of(page(number)))
 
-        used = self.cpu_us(work, idle)
-        one.close()
-        return used / count
+        return self.cost_us(work, idle, [one]) / count
 
     def miss_together_us(self, machines: int = 64, rounds: int = 300) -> float:
         """Returns the cost of a read of a page, if this many machines read at once."""
@@ -177,10 +179,7 @@ class Meter:
                 for one in connections:
                     one.replies(3)
 
-        used = self.cpu_us(work, idle)
-        for one in connections:
-            one.close()
-        return used / rounds / machines
+        return self.cost_us(work, idle, connections) / rounds / machines
 
     def proof_us(self, count: int, seconds: float = 3.0) -> float:
         """Returns the cost of a second of an idle machine: two proofs."""
@@ -196,10 +195,7 @@ class Meter:
                     one.ask(("TIME",), ("HELLO",))
             time.sleep(max(0.0, begun + seconds - time.monotonic()))
 
-        used = self.cpu_us(work, idle)
-        for one in machines:
-            one.close()
-        return used / seconds / count
+        return self.cost_us(work, idle, machines) / seconds / count
 
     def purge_us(self, count: int, purges: int) -> float:
         """Returns the cost of a purge for each machine: it is told of the new number, reads the
@@ -224,10 +220,7 @@ class Meter:
                     for one in machines:
                         one.replies(2)
 
-        used = self.cpu_us(work, idle)
-        for one in machines:
-            one.close()
-        return used / purges / count
+        return self.cost_us(work, idle, machines) / purges / count
 
     def table_bytes(self) -> tuple[float, float]:
         """Returns the memory of a key of the tracking table that one machine has read, and that of

@@ -78,9 +78,9 @@ impl Lease {
 impl Held {
     /// Ends the lease behind the caller's back, if it has not ended.
     fn end_once(&self) {
-        let (word, lasting) = match self.end.swap(ENDED, Ordering::Relaxed) {
-            OPEN => ("end", USELESS),
-            AS_USELESS => ("useless", USELESS),
+        let word = match self.end.swap(ENDED, Ordering::Relaxed) {
+            OPEN => "end",
+            AS_USELESS => "useless",
             _ => return,
         };
         // Without a runtime the process ends, and the lease expires.
@@ -89,7 +89,7 @@ impl Held {
         let holder = self.holder.clone();
         runtime.spawn(async move {
             // It expires anyway.
-            let _ = origin.change_lease(word, &name, &holder, lasting).await;
+            let _ = origin.change_lease(word, &name, &holder, USELESS).await;
         });
     }
 }

@@ -8,6 +8,7 @@ file without a name in TMPDIR.
 import _signal
 import array
 import errno
+import functools
 import io
 import os
 import socket
@@ -59,12 +60,10 @@ def receive(connection, length, received):
     try:
         body = IncomingBody(length)
         body.add(received)
+        receive_into = functools.partial(connections.receive_into, connection)
+        receive_bytes = functools.partial(connections.receive, connection)
         while body.missing:
-            room = body.room()
-            if room is not None:
-                body.filled(connections.receive_into(connection, room))
-            else:
-                body.add(connections.receive(connection, min(body.missing, READ_BYTES)))
+            body.receive(receive_into, receive_bytes)
         return body.file()
     finally:
         if before != _signal.SIG_IGN and before is not None:
@@ -89,19 +88,24 @@ class IncomingBody:
         except OSError as error:
             self._reason = error
 
-    def room(self):
-        """Returns the memory for what is missing, or None if the body goes to a file."""
-        return None if self._view is None else self._view[len(self._view) - self.missing :]
-
-    def filled(self, count):
-        """Takes note that `count` bytes have come into the room."""
+    def receive(self, receive_into, receive):
+        """Adds what one call of these functions receives. Returns how many bytes that is."""
+        if self._view is None:
+            data = receive(min(self.missing, READ_BYTES))
+            self.add(data)
+            return len(data)
+        count = receive_into(self._room())
         self.missing -= count
+        return count
+
+    def _room(self):
+        return self._view[len(self._view) - self.missing :]
 
     def add(self, data):
         """Adds the next piece. Bytes behind the body are dropped."""
         data = data[: self.missing]
         if self._view is not None:
-            self.room()[: len(data)] = data
+            self._room()[: len(data)] = data
         elif self._reason is None:
             self._reason = _written(self._file, data)
         self.missing -= len(data)

@@ -46,7 +46,7 @@ from kirin import connection as connections
 from kirin.connection import CLOSE_ON_EXEC, DESCRIPTOR_ROOM, ClientGone, FrontGone
 from kirin.end_with_parent import end_with_parent, limit_life
 from kirin.file_handed_back import FileWrapper
-from kirin.framing import SWITCHED, ResponseError, as_bytes, has_no_body, joined
+from kirin.framing import SWITCHED, ResponseError, as_bytes, has_no_body, head_and_body
 from kirin.request_body import EmptyInput, NotKept
 from kirin.response import RESPONSE_AFTER_WRITE, Response
 from kirin.signals import Signals, guard_forks
@@ -475,9 +475,7 @@ class Worker:
                     if self.is_in_ring and self.ring.answer(response.head, body):
                         output = b""
                     else:
-                        output = joined(
-                            b"%bContent-Length: %d\r\n\r\n" % (response.head, len(body)), body
-                        )
+                        output = head_and_body(response.head, body)
             else:
                 output = self._stream(result)
                 self.signals.restore()

@@ -166,14 +166,7 @@ class Connection:
 
     def _receive_body(self, environ, body):
         """Receives a part of a body. Returns False at the end of the connection."""
-        room = body.room()
-        if room is not None:
-            count = self.socket.recv_into(room)
-            body.filled(count)
-        else:
-            data = self._receive(request_body.READ_BYTES)
-            count = len(data)
-            body.add(data)
+        count = body.receive(self.socket.recv_into, self._receive)
         self._start_if_complete(environ, body)
         return count > 0
 

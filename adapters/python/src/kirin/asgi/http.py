@@ -9,11 +9,11 @@ from kirin.file_handed_back import FileWrapper
 from kirin.framing import (
     CHUNKED,
     EMPTY_LINE,
-    LARGE_BYTES,
     FramedResponse,
     ResponseError,
     as_bytes,
     has_no_body,
+    head_and_body,
 )
 
 # The most bytes of an event with a part of a body that is in a file. A body that is in memory comes
@@ -25,9 +25,6 @@ KNOWN_HEADS = 500
 KNOWN_HEAD_BYTES = 1024
 
 _known_heads = {}
-
-_WHOLE_HEAD = b"%bContent-Length: %d\r\n\r\n"
-_HEAD_AND_BODY = _WHOLE_HEAD + b"%b"
 
 
 class Http(Exchange, FramedResponse):
@@ -108,10 +105,7 @@ class Http(Exchange, FramedResponse):
                     and not has_no_body(self.status)
                 ):
                     self.is_over = True
-                    if len(body) < LARGE_BYTES:
-                        output = _HEAD_AND_BODY % (self.head, len(body), body)
-                    else:
-                        output = _WHOLE_HEAD % (self.head, len(body)), body
+                    output = head_and_body(self.head, body)
                 else:
                     output = self._whole(body)
                 await self._deliver(output)

@@ -13,7 +13,7 @@ use kirin_client_bytes::ClientShare;
 use kirin_clock::steady_seconds;
 use kirin_compress::Codings;
 use kirin_http::{Answer, CacheResult, FieldLines, RequestBody, Response};
-use kirin_origin::{Begun, Lease};
+use kirin_origin::Begun;
 use kirin_store::Now;
 use tokio::time::Instant;
 
@@ -39,8 +39,6 @@ pub struct CacheFetch {
     backend: Rc<dyn Backend>,
     /// The moment when the place was asked.
     pub(super) begun: Arc<Begun>,
-    /// The lease of this machine, if other machines may want the same response.
-    pub(super) lease: Lease,
     /// The client that the memory of the response is counted for, until it is stored.
     pub(super) share: ClientShare,
 }
@@ -57,8 +55,7 @@ impl CacheFetch {
         let (cache, settings) = (Rc::clone(cache), Arc::clone(settings));
         let (begun, share) = (Arc::new(cache.near.begin()), ClientShare::default());
         let Miss { request: cache_request, key, why } = miss;
-        let lease = Lease::default();
-        Self { cache, settings, cache_request, key, why, request, backend, begun, lease, share }
+        Self { cache, settings, cache_request, key, why, request, backend, begun, share }
     }
 
     /// Notes for the log what the cache had.
@@ -168,7 +165,8 @@ impl CacheFetch {
         let unstored = self.unstored_fields(said_now);
         let (mut response, outcome) = match self.policy(page_status, &fields, delay) {
             Ok(policy) => {
-                let kept = self.keep(&policy, page_status, &fields).map(|(keep, _)| keep);
+                let kept = self.keep(pending.as_ref(), &policy, page_status, &fields);
+                let kept = kept.map(|(keep, _)| keep);
                 match self.renew(kept, body).await {
                     Ok(found) => {
                         let ttl = found.cached().map(|cached| found.ttl(cached, received));

@@ -8,15 +8,15 @@ use http::StatusCode;
 use httparse::Header;
 use kirin_cache::{Policy, Unstorable, Vary, key, storable, stored, surrogate, vary};
 use kirin_http::FieldLines;
-use kirin_origin::{Begun, Lease, NearStore};
+use kirin_origin::{Begun, Lease, NearStore, NotStored};
 use kirin_store::{
-    Change, Expires, NewItem, NewValue, Now, Store, StoreOutcome, StoreRequest, ValueBuffer,
+    Change, Expires, ItemRef, NewItem, NewValue, Now, Store, StoreOutcome, StoreRequest,
+    ValueBuffer,
 };
 
 use super::entry::StoredEntry;
 use super::settings::CacheSettings;
 use super::stored_response::StoredResponse;
-use super::varies_item::VariesItem;
 use crate::request::context::Request;
 
 /// How long it is remembered that responses to a target are not stored, in seconds. During this
@@ -30,7 +30,7 @@ const VALIDATABLE_SECONDS: u64 = 24 * 60 * 60;
 const MAX_LINES: usize = 180;
 
 /// A response that is to be stored, without its body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Keep {
     /// The key of the response.
     key: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Keep {
     /// The moment when it was asked for. It is not stored if it has been purged since.
     begun: Arc<Begun>,
     /// For which other machines wait.
-    lease: Lease,
+    pub(super) lease: Lease,
 }
 
 impl Keep {
@@ -112,8 +112,8 @@ impl Keep {
     }
 
     /// Keeps the lease until other machines have the response.
-    pub(super) fn under(self, lease: &Lease) -> Self {
-        Self { lease: lease.clone(), ..self }
+    pub(super) fn under(self, lease: Lease) -> Self {
+        Self { lease, ..self }
     }
 
     /// Returns the key of the response.
@@ -154,28 +154,6 @@ impl Keep {
         self.check_unpurged(near.store())
     }
 
-    /// Returns when the response is of no use any more.
-    pub(super) fn expires(&self) -> Expires {
-        self.expires
-    }
-
-    /// Returns the moment when it was asked for.
-    pub(super) fn begun(&self) -> &Arc<Begun> {
-        &self.begun
-    }
-
-    /// Returns the lease for which other machines wait.
-    pub(super) fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    /// Returns the item under the key of the target, if responses vary.
-    pub(super) fn varies(&self) -> Option<VariesItem> {
-        let value = self.varies.clone()?;
-        let (primary_key, tags) = (self.primary_key.clone(), self.target_tags.clone());
-        Some(VariesItem { primary_key, value, tags })
-    }
-
     /// Returns the longest value that may be stored, in bytes.
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
@@ -211,6 +189,34 @@ impl Keep {
         self.store_varies(store, now)
     }
 
+    /// Stores the response on the server behind the store. `item` has it on this machine.
+    pub(super) async fn store_for_all(self, near: &NearStore, item: ItemRef) {
+        let tags = self.tags();
+        let new = NewItem::new(item.value_slice()).expires(self.expires).tags(&tags);
+        let stored = near.store_page(&self.key, new, &self.begun, Now::on_steady_clock()).await;
+        drop(item);
+        match stored {
+            // The store has no copy now. The next request must not wait for one.
+            Ok(()) => drop(near.load(&[Bytes::copy_from_slice(&self.key)]).await),
+            // Both machines serve the same then.
+            Err(NotStored::Newer) => near.reload(&self.key).await,
+            Err(reason) => {
+                tracing::debug!(%reason, "a cached response stays on this machine");
+                return;
+            }
+        }
+        // This comes after the response itself, as in `store`.
+        if let Some(varies) = &self.varies {
+            let tags: Vec<&[u8]> = self.target_tags.iter().map(Vec::as_slice).collect();
+            let new = NewItem::new(varies.as_bytes()).expires(self.expires).tags(&tags);
+            let now = Now::on_steady_clock();
+            if let Err(error) = near.store_unless_same(&self.primary_key, new, now).await {
+                tracing::debug!(%error, "the variants of a response stay on this machine");
+            }
+        }
+        self.lease.release();
+    }
+
     /// Stores the names of the fields by which responses vary, where requests look first. The item
     /// has the tags of the target only. With those of the response, a purge of one variant would
     /// remove all of them.
@@ -242,7 +248,7 @@ impl Keep {
         let _ = self.store_varies(store, now);
     }
 
-    pub(super) fn tags(&self) -> Vec<&[u8]> {
+    fn tags(&self) -> Vec<&[u8]> {
         self.tags.iter().chain(&self.target_tags).map(Vec::as_slice).collect()
     }
 

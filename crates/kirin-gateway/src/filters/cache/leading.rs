@@ -41,10 +41,7 @@ impl CacheFetch {
             match self.cache.near.lease(&key).await {
                 // Another machine may have stored it before this one got the lease.
                 LeaseAnswer::Taken(lease) if lease.is_none() => return None,
-                LeaseAnswer::Taken(lease) => {
-                    self.lease = lease.clone();
-                    pending.lease = lease;
-                }
+                LeaseAnswer::Taken(lease) => pending.lease = lease,
                 LeaseAnswer::Useless => return None,
                 LeaseAnswer::Elsewhere if Instant::now() >= give_up => return None,
                 LeaseAnswer::Elsewhere => {
@@ -56,12 +53,11 @@ impl CacheFetch {
     }
 
     /// Returns whether this machine may renew a stale response: no other one does so.
-    pub(super) async fn may_renew(&mut self, pending: &mut PendingFetch) -> bool {
+    pub(super) async fn may_renew(&self, pending: &mut PendingFetch) -> bool {
         match self.cache.near.lease(&self.key).await {
             LeaseAnswer::Elsewhere => false,
             LeaseAnswer::Useless => true,
             LeaseAnswer::Taken(lease) => {
-                self.lease = lease.clone();
                 pending.lease = lease;
                 true
             }

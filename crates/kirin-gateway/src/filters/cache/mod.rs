@@ -31,7 +31,6 @@ pub mod shared_response;
 pub mod sharing;
 pub mod slow_reader_allowance;
 pub mod stored_response;
-pub mod varies_item;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -141,7 +140,7 @@ impl RouteCache {
     fn revalidate(&self, miss: Miss, request: &Request<'_>, backend: &Rc<dyn Backend>) {
         if let Joined::Leads(mut pending) = self.settings.pending_fetches.join(&miss.key) {
             let (kept, backend) = (request.keep(), Rc::clone(backend));
-            let mut fetch = CacheFetch::new(&self.cache, &self.settings, miss, kept, backend);
+            let fetch = CacheFetch::new(&self.cache, &self.settings, miss, kept, backend);
             tokio::task::spawn_local(InRequest::of_current(async move {
                 if fetch.may_renew(&mut pending).await {
                     fetch.go(Some(pending), RequestBody::empty()).await;

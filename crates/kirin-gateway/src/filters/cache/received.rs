@@ -26,7 +26,7 @@ impl CacheFetch {
         let received = steady_seconds();
         add_date(&mut response.fields);
         let stored = self.policy(response.status, &response.fields, delay).and_then(|policy| {
-            let kept = self.keep(&policy, response.status, &response.fields);
+            let kept = self.keep(pending.as_ref(), &policy, response.status, &response.fields);
             let length = response.body.length().unwrap_or(0);
             let fits = |(keep, _): &(Keep, FieldLines)| keep.has_room(&self.cache.store, length);
             let is_in_memory = matches!(
@@ -146,6 +146,7 @@ impl CacheFetch {
     /// Returns what is needed to store the response, and its fields that are stored.
     pub(super) fn keep(
         &self,
+        pending: Option<&PendingFetch>,
         policy: &Policy,
         status: StatusCode,
         said: &FieldLines,
@@ -165,7 +166,8 @@ impl CacheFetch {
                 &fields,
             )
         });
-        keep.map(|keep| (keep.under(&self.lease), fields))
+        let lease = pending.map(|pending| pending.lease.clone()).unwrap_or_default();
+        keep.map(|keep| (keep.under(lease), fields))
     }
 
     /// Returns the fields that are not stored, but sent to this client.

@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kirin_cache::Forwarded;
-use kirin_origin::{Begun, Lease, NearStore, NotStored, Purge};
-use kirin_store::{Expires, Invalidation, ItemRef, NewItem, Now, Store};
+use kirin_origin::Purge;
+use kirin_store::{Invalidation, Now};
 
 use super::fetch::CacheFetch;
 use super::keep::Keep;
 use super::memory::{Cache, CacheEntry};
-use super::varies_item::VariesItem;
 
 /// The most bytes of responses that an event loop is writing to the server. Further ones stay on
 /// this machine until there is room.
@@ -29,19 +28,6 @@ const LONGEST_SHARED: usize = 1 << 20;
 /// responses vary by, and its variant. No copy is kept of what has changed meanwhile. It is asked
 /// for again.
 const MOST_LOADS: usize = 6;
-
-/// A stored response on its way to the server.
-struct SharedKeep {
-    key: Vec<u8>,
-    /// The item with the response.
-    item: ItemRef,
-    tags: Vec<Vec<u8>>,
-    expires: Expires,
-    begun: Arc<Begun>,
-    lease: Lease,
-    /// The names of the fields that responses vary by.
-    varies: Option<VariesItem>,
-}
 
 /// The bytes that are being written to the server. Dropping it takes them away from the sum.
 struct OnTheWay {
@@ -75,12 +61,10 @@ impl Cache {
         if self.near.origin().is_none() {
             return;
         }
-        let Some(shared) = SharedKeep::of(keep, &self.store, Now::on_steady_clock()) else {
-            return;
-        };
-        let bytes = shared.item.value_slice().len();
+        let Some(item) = self.store.peek(keep.key(), Now::on_steady_clock()) else { return };
+        let bytes = item.value_slice().len();
         if bytes > LONGEST_SHARED {
-            shared.lease.note_useless();
+            keep.lease.note_useless();
             return;
         }
         let Some(on_the_way) = OnTheWay::begin(self, bytes) else {
@@ -91,8 +75,9 @@ impl Cache {
             });
             return;
         };
+        let keep = keep.clone();
         tokio::task::spawn_local(async move {
-            shared.write(&on_the_way.cache.near).await;
+            keep.store_for_all(&on_the_way.cache.near, item).await;
         });
     }
 
@@ -109,67 +94,28 @@ impl Cache {
     }
 }
 
-impl SharedKeep {
-    /// Returns `None` if the response is not in the store any more.
-    fn of(keep: &Keep, store: &Store, now: Now) -> Option<Self> {
-        Some(Self {
-            key: keep.key().to_vec(),
-            item: store.peek(keep.key(), now)?,
-            tags: keep.tags().into_iter().map(<[u8]>::to_vec).collect(),
-            expires: keep.expires(),
-            begun: Arc::clone(keep.begun()),
-            lease: keep.lease().clone(),
-            varies: keep.varies(),
-        })
-    }
-
-    async fn write(self, near: &NearStore) {
-        let Self { key, item, tags, expires, begun, lease, varies } = self;
-        let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
-        let new = NewItem::new(item.value_slice()).expires(expires).tags(&tags);
-        let written = near.store_page(&key, new, &begun, Now::on_steady_clock()).await;
-        drop(item);
-        match written {
-            // The store has no copy now. The next request must not wait for one.
-            Ok(()) => drop(near.load(&[Bytes::from(key)]).await),
-            // Both machines serve the same then.
-            Err(NotStored::Newer) => near.reload(&key).await,
-            Err(reason) => {
-                tracing::debug!(%reason, "a cached response stays on this machine");
-                return;
-            }
-        }
-        // This comes after the response itself: a request that finds it looks for the response.
-        if let Some(VariesItem { primary_key, value, tags }) = varies {
-            let tags: Vec<&[u8]> = tags.iter().map(Vec::as_slice).collect();
-            let new = NewItem::new(value.as_bytes()).expires(expires).tags(&tags);
-            if let Err(error) =
-                near.store_unless_same(&primary_key, new, Now::on_steady_clock()).await
-            {
-                tracing::debug!(%error, "the variants of a response stay on this machine");
-            }
-        }
-        lease.release();
-    }
-}
-
 impl CacheFetch {
     /// Asks the server behind the store for what this machine does not have.
     pub(super) async fn load(&mut self) {
         if self.cache.near.origin().is_none() {
             return;
         }
-        for _ in 0..MOST_LOADS {
-            let CacheEntry::Nothing { key, .. } = self.find() else { return };
+        for loads in 0..=MOST_LOADS {
+            let key = match self.find() {
+                CacheEntry::Nothing { key, .. } if loads < MOST_LOADS => key,
+                CacheEntry::Response(_) if loads > 0 => {
+                    // If it cannot be used as it is, this is why the place is asked.
+                    self.why = Forwarded::Stale;
+                    return;
+                }
+                _ => return,
+            };
             if !self.cache.near.is_unknown(&key, Now::on_steady_clock()) {
                 return;
             }
-            if self.cache.near.load(&[Bytes::from(key)]).await.iter().all(Option::is_none) {
+            let loaded = self.cache.near.load(&[Bytes::from(key)]).await;
+            if loaded.iter().all(Option::is_none) {
                 return;
-            }
-            if matches!(self.find(), CacheEntry::Response(_)) {
-                // If it cannot be used as it is, this is why the place is asked.
-                self.why = Forwarded::Stale;
             }
         }
     }
