@@ -21,6 +21,8 @@ pub(crate) const PURGE_NAME: EngineScript = EngineScript { index: 6, name: "purg
 pub(crate) const PURGE_NUMBERS: EngineScript = EngineScript { index: 7, name: "purge_numbers.lua" };
 /// Takes, renews or ends a lease.
 pub(crate) const LEASE: EngineScript = EngineScript { index: 8, name: "lease.lua" };
+/// Replaces a record.
+pub(crate) const RECORD: EngineScript = EngineScript { index: 9, name: "record.lua" };
 
 /// Returns the text of a script: what it shares with others, and itself.
 macro_rules! script {
@@ -28,7 +30,7 @@ macro_rules! script {
 }
 
 /// Their texts, by their indexes.
-const TEXTS: [&str; 9] = [
+const TEXTS: [&str; 10] = [
     script!("numbers" "present" "tags" "item" "put"),
     script!("numbers" "purging" "purge"),
     script!("touch"),
@@ -38,6 +40,7 @@ const TEXTS: [&str; 9] = [
     script!("numbers" "purging" "purge_name"),
     script!("numbers" "purging" "purge_numbers"),
     script!("lease"),
+    script!("record"),
 ];
 
 /// A script.

@@ -25,6 +25,9 @@ pub enum OriginError {
     /// The server has answered something that this command cannot have.
     #[error("the origin has answered what Kirin does not know: {0}")]
     Unexpected(String),
+    /// A record is too long. Nothing was sent.
+    #[error("{0} bytes are too many for a record on the origin: allowed are 256 KB")]
+    RecordTooLong(usize),
     /// Other writers were faster each time.
     #[error("the item changes on the origin too often")]
     Contended,

@@ -9,6 +9,9 @@
 //! kirin:t:TAG    the numbers of a tag
 //! kirin:i:KEY    an item
 //! kirin:l:KEY    the lease for making an item
+//! kirin:r:NAME   a record
+//! {kirin:}m      the machines
+//! kirin:c:{LIMIT}KEY   what all machines have counted of a key of a limit
 //! ```
 //!
 //! The braces are a hash tag of Redis Cluster: they put the number and the prefixes into one slot,
@@ -23,6 +26,8 @@ pub const KEY_PREFIX_LIMIT_BYTES: usize = 64;
 const TAG: &[u8] = b"t:";
 const ITEM: &[u8] = b"i:";
 const LEASE: &[u8] = b"l:";
+const RECORD: &[u8] = b"r:";
+const COUNT: &[u8] = b"c:";
 
 /// The names of the keys with one key prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +35,7 @@ pub struct Names {
     prefix: Box<[u8]>,
     number: Box<[u8]>,
     purges: Box<[u8]>,
+    machines: Box<[u8]>,
 }
 
 /// The meaning of a name in the engine.
@@ -43,6 +49,8 @@ pub enum Name<'a> {
     Tag(&'a [u8]),
     /// The item or tombstone with this key. The key is the full name in the store.
     Item(&'a [u8]),
+    /// The record with this name.
+    Record(&'a [u8]),
 }
 
 /// A text that cannot be a key prefix.
@@ -85,6 +93,7 @@ impl Names {
             prefix: prefix.as_bytes().into(),
             number: in_one_slot("n"),
             purges: in_one_slot("p"),
+            machines: in_one_slot("m"),
         }
     }
 
@@ -113,14 +122,29 @@ impl Names {
         [&*self.prefix, LEASE, key].concat()
     }
 
+    /// Returns the name of the record `name`.
+    pub fn record(&self, name: &[u8]) -> Vec<u8> {
+        [&*self.prefix, RECORD, name].concat()
+    }
+
+    /// Returns the name of the set of machines.
+    pub fn machines(&self) -> &[u8] {
+        &self.machines
+    }
+
+    /// Returns the name of what was counted for `key` of the limit `limit`. Those of one limit are
+    /// in one slot of a cluster. Neither may have braces.
+    pub fn count(&self, limit: &[u8], key: &[u8]) -> Vec<u8> {
+        [&*self.prefix, COUNT, b"{", limit, b"}", key].concat()
+    }
+
     /// Parses a name that the engine has sent. Returns `None` if it has another key prefix, if no
-    /// Kirin makes such names, or if it is a lease.
+    /// Kirin makes such names, or if nobody waits for its changes.
     pub fn parse<'a>(&self, name: &'a [u8]) -> Option<Name<'a>> {
         if let Some(rest) = name.strip_prefix(&*self.prefix) {
-            return match rest.strip_prefix(ITEM) {
-                Some(key) => Some(Name::Item(key)),
-                None => rest.strip_prefix(TAG).map(Name::Tag),
-            };
+            let item = rest.strip_prefix(ITEM).map(Name::Item);
+            let tag = || rest.strip_prefix(TAG).map(Name::Tag);
+            return item.or_else(tag).or_else(|| rest.strip_prefix(RECORD).map(Name::Record));
         }
         if name == self.number() {
             Some(Name::Number)
@@ -162,6 +186,9 @@ mod tests {
             (b"ki", None),
             (b"kx:a", None),
             (b"kl:a", None),
+            (b"kr:a", Some(Name::Record(b"a"))),
+            (b"kc:{a}b", None),
+            (b"{k}m", None),
             (b"k}n", None),
             (b"{k}", None),
             (b"{k}nn", None),
@@ -195,6 +222,8 @@ mod tests {
             prop_assert_eq!(names.parse(names.number()), Some(Name::Number));
             prop_assert_eq!(names.parse(names.purges()), Some(Name::Purges));
             let (tag, item) = (names.tag(&text), names.item(&text));
+            let record = names.record(&text);
+            prop_assert_eq!(names.parse(&record), Some(Name::Record(&text)));
             prop_assert_eq!(names.parse(&tag), Some(Name::Tag(&text)));
             prop_assert_eq!(names.parse(&item), Some(Name::Item(&text)));
         }

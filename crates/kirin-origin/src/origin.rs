@@ -27,6 +27,7 @@ use crate::error::OriginError;
 use crate::names::Name;
 use crate::numbers::Numbers;
 use crate::page_begin::PageBegin;
+use crate::records::RecordWatches;
 use crate::sentinel::Sentinels;
 use crate::server_facts::ServersRun;
 use crate::servers::Servers;
@@ -70,6 +71,8 @@ pub struct StoreOrigin {
     write_turns: Turns,
     /// So do readers, so that one of them asks. They do not wait for writers.
     read_turns: Turns,
+    /// Those that wait for changes of records.
+    pub(crate) record_watches: RecordWatches,
     /// One task at a time reads the numbers.
     pub(crate) reading_numbers: tokio::sync::Mutex<()>,
 }
@@ -97,6 +100,7 @@ impl StoreOrigin {
             reads_in_flight: Semaphore::new(MOST_KEYS_IN_FLIGHT),
             write_turns: Turns::default(),
             read_turns: Turns::default(),
+            record_watches: RecordWatches::default(),
             reading_numbers: tokio::sync::Mutex::new(()),
         })
     }
@@ -168,6 +172,8 @@ impl StoreOrigin {
     /// Lets commands use the connections to servers.
     pub(crate) fn serve_with(&self, servers: Arc<Servers>) {
         self.servers.store(Some(servers));
+        // What was read over the connection before is not reported any more.
+        self.record_watches.all_have_changed();
     }
 
     /// Lets no command use the servers any more, and wakes the task that connects again.
@@ -245,6 +251,7 @@ impl StoreOrigin {
             Push::AllChanged => {
                 add(&self.counters.invalidations, 1);
                 self.forget_everything();
+                self.record_watches.all_have_changed();
                 self.read_numbers_soon();
             }
             Push::Ended => self.end_connection(epoch),
@@ -259,6 +266,7 @@ impl StoreOrigin {
                 self.numbers.forget_tag(tag);
             }
             Some(Name::Number | Name::Purges) => self.read_numbers_soon(),
+            Some(Name::Record(name)) => self.record_watches.record_has_changed(name),
             None => {}
         }
     }

@@ -178,6 +178,22 @@ impl Machine {
         })
     }
 
+    /// Waits for an answer of the server.
+    pub fn call<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.calls.block_on(answer)
+    }
+
+    /// Reads a record.
+    pub fn record(&self, name: &str) -> Option<Bytes> {
+        self.call(self.origin.read_record(name.as_bytes())).expect("an answer")
+    }
+
+    /// Writes a record.
+    pub fn write_record(&self, name: &str, value: &str, lasting: Option<Duration>) {
+        let written = self.origin.write_record(name.as_bytes(), value.as_bytes(), lasting);
+        self.call(written).expect("an answer");
+    }
+
     /// Asks the server for one item.
     pub fn load(&self, key: &str) -> Result<Loaded, OriginError> {
         let keys = [Bytes::copy_from_slice(key.as_bytes())];

@@ -9,5 +9,6 @@ mod machine;
 mod near_copies;
 mod origin_away;
 mod pages;
+mod records;
 mod scripts;
 mod sentinel;
