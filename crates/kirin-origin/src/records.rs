@@ -105,7 +105,7 @@ impl StoreOrigin {
             new.unwrap_or_default(),
             lasting.as_bytes(),
         ];
-        let replaced = servers.of(&name).run(RECORD, &[name.clone()], &arguments).await;
+        let replaced = servers.of(&name).run(RECORD, std::slice::from_ref(&name), &arguments).await;
         let replaced = replaced.map_err(|error| self.failed(error))?;
         Ok(replaced.first() == Some(&1))
     }
