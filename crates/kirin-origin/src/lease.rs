@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use redis::Value;
 use tokio::runtime::Handle;
 use tokio::time::sleep;
 
@@ -122,6 +123,16 @@ impl NearStore {
     }
 }
 
+impl NearStore {
+    /// Claims the right to do something once within `lasting` on all machines. Returns whether this
+    /// machine has it. So it has without a server, or if the server does not answer. Takes one
+    /// trip.
+    pub async fn claim(&self, key: &[u8], lasting: Duration) -> bool {
+        let Some(origin) = &self.origin else { return true };
+        origin.claim(&origin.config.names.lease(key), lasting).await.unwrap_or(true)
+    }
+}
+
 /// Renews a lease until it ends.
 async fn renew(held: Weak<Held>) {
     loop {
@@ -142,6 +153,16 @@ fn random_name() -> String {
 }
 
 impl StoreOrigin {
+    /// Makes a lease that nobody renews or ends. Returns whether there was none.
+    async fn claim(&self, name: &[u8], lasting: Duration) -> Result<bool, OriginError> {
+        let servers = self.servers()?;
+        let _permit = self.permit()?;
+        let mut command = redis::cmd("SET");
+        command.arg(name).arg("").arg("NX").arg("PX").arg(lasting.as_millis() as u64);
+        let reply = servers.of(name).ask(&command).await.map_err(|error| self.failed(error))?;
+        Ok(reply != Value::Nil)
+    }
+
     async fn change_lease(
         &self,
         word: &str,

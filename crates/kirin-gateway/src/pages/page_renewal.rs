@@ -2,8 +2,10 @@
 //! softly.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use kirin_store::Now;
+use kirin_origin::NearStore;
+use kirin_store::{ItemRef, Now};
 
 /// The time in seconds in which only one request may be sent to renew a page. The application may
 /// have a reason not to store the response, such as a signed-in visitor.
@@ -18,13 +20,20 @@ pub struct PageRenewal {
 }
 
 impl PageRenewal {
-    /// Returns whether this request must go to the place that made the page. The result is true for
-    /// one request, and then false for all others for `WAIT_SECONDS`.
+    /// Returns whether this request must go to the place that made the page, as far as this machine
+    /// knows. The result is true for one request, and then false for all others for `WAIT_SECONDS`.
     pub fn is_due(&self, now: Now) -> bool {
         let (now, asked) = (now.unix_seconds(), self.asked.load(Relaxed));
         let is_over = asked == 0 || now.saturating_sub(asked) >= WAIT_SECONDS;
         is_over && self.asked.compare_exchange(asked, now, Relaxed, Relaxed).is_ok()
     }
+}
+
+/// Returns whether this machine renews a stale page, of all that share it with `near`.
+pub async fn is_of_this_machine(near: &NearStore, item: &ItemRef) -> bool {
+    // Another page under the key is another renewal.
+    let claim = [b"renewal ", &item.cas().to_be_bytes()[..], item.key()].concat();
+    near.claim(&claim, Duration::from_secs(WAIT_SECONDS)).await
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use crate::filters::ssi::assembly::{Assembly, AssemblyStage, KeptSurroundings};
 use crate::filters::ssi::source::{IncludeSources, Surroundings};
 use crate::filters::ssi::streamed;
 use crate::pages::page::Page;
+use crate::pages::page_renewal::is_of_this_machine;
 use crate::pages::page_response::{PageRequest, PageResponses, refusal, respond};
 use crate::pages::store_key::key_of;
 use crate::request::answers::PlaceNumber;
@@ -141,7 +142,7 @@ impl StorePlace {
         let Terms { codings, is_last, is_renewable, includes, .. } = terms;
         if item.is_stale() && is_renewable && head.method == Method::GET && page.renewal.is_due(now)
         {
-            return None;
+            return self.renewed(StoredPage { item, page }, request, terms);
         }
         let page = page.read_with(request.syntax);
         let page_head = page.head.as_ref()?;
@@ -156,6 +157,23 @@ impl StorePlace {
             return self.assemble(StoredPage { item, page }, &page_request, request, terms);
         }
         Some(Answer::Now(self.responses.plain(&item, &page, page_head, &page_request)))
+    }
+
+    /// Leaves a stale page to the places behind, which can make it again. If another machine has it
+    /// made, the answer is the stale page.
+    fn renewed(&self, stale: StoredPage, request: &Request<'_>, terms: Terms) -> Option<Answer> {
+        self.responses.near().origin()?;
+        let (place, kept, item) = (self.clone(), request.keep(), stale.item);
+        Some(Answer::later(move |body| async move {
+            let is_renewed_here = is_of_this_machine(place.responses.near(), &item).await;
+            let answer = kept.with(|request| {
+                let stale = Terms { is_renewable: false, ..terms };
+                let answer =
+                    if is_renewed_here { None } else { place.answer_with(item, request, stale) };
+                answer.unwrap_or_else(|| place.pass_on(request, terms))
+            });
+            answer.response(body).await
+        }))
     }
 
     /// Assembles a page for this request: at once if all of it is in memory.

@@ -10,6 +10,7 @@ mod cached_stampedes;
 mod cut_off;
 mod includes;
 mod page_races;
+mod page_renewals;
 mod purging;
 mod pushed_pages;
 mod scripts;
