@@ -622,6 +622,48 @@ async def hints_line_end(scope, receive, send):
     await answer(send, "sent")
 
 
+# Trailers.
+
+
+async def start_before_trailers(send, *fields, status=200):
+    headers = [TEXT, *fields]
+    message = {"type": "http.response.start", "status": status, "headers": headers}
+    await send({**message, "trailers": True})
+
+
+async def trailers(send, *fields, more=False):
+    await send({"type": "http.response.trailers", "headers": fields, "more_trailers": more})
+
+
+def trailers_with(*fields, status=200, head=()):
+    async def action(scope, receive, send):
+        await start_before_trailers(send, *head, status=status)
+        await last(send, b"" if status == 204 else b"body")
+        await trailers(send, *fields)
+
+    return action
+
+
+async def trailers_stream(scope, receive, send):
+    await start_before_trailers(send)
+    for _ in range(10):
+        await part(send, b"part" * 10_000)
+    await last(send)
+    await trailers(send, (b"X-One", b"1"), more=True)
+    await trailers(send, (b"X-Two", b"2"), (b"X-Two", b"3"))
+
+
+async def trailers_forgotten(scope, receive, send):
+    await start_before_trailers(send)
+    await last(send, b"body")
+
+
+async def trailers_unannounced(scope, receive, send):
+    await start(send)
+    await part(send, b"part")
+    await trailers(send, (b"X-Sum", b"4"))
+
+
 # Upgrades. All others are in WEBSOCKETS.
 
 
@@ -854,6 +896,17 @@ ACTIONS = {
     "/hints/die": hints_die,
     "/hints/late": hints_late,
     "/hints/line-end": hints_line_end,
+    "/trailers/one": trailers_with((b"X-Sum", b"4"), head=[(b"trailer", b"X-Sum")]),
+    "/trailers/none": trailers_with(),
+    "/trailers/empty": trailers_with((b"X-Sum", b"0"), status=204),
+    "/trailers/length": trailers_with((b"X-Sum", b"4"), head=[(b"content-length", b"4")]),
+    "/trailers/forbidden": trailers_with(
+        (b"Content-Length", b"3"), (b"Set-Cookie", b"a=b"), (b"X-Kept", b"1"), (b"Host", b"evil")
+    ),
+    "/trailers/line-end": trailers_with((b"X-Sum", b"4\r\nX-Evil: 1")),
+    "/trailers/stream": trailers_stream,
+    "/trailers/forgotten": trailers_forgotten,
+    "/trailers/unannounced": trailers_unannounced,
     "/upgrade": upgrade,
     "/upgrade/unasked": upgrade_unasked,
     "/file": file_with(),

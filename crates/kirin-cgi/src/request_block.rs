@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use kirin_http::field_list::members;
 use kirin_http::host::without_port;
 use kirin_http::proxy_fields::is_unambiguous;
 use kirin_http::request::Version;
@@ -150,6 +151,19 @@ impl RequestBlock {
         let values: Range<usize> = PREFIX_ROOM..self.bytes.len().saturating_sub(1);
         let mut parts = self.bytes.get(values).unwrap_or_default().split(|byte| *byte == 0);
         std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
+    }
+
+    /// Returns whether the client takes trailers (RFC 9110 section 6.5.1). HTTP/2 has a trailer
+    /// section always.
+    pub fn takes_trailers(&self) -> bool {
+        let is_trailers = |member: &[u8]| member.eq_ignore_ascii_case(b"trailers");
+        match self.value("SERVER_PROTOCOL") {
+            Some(b"HTTP/2") => true,
+            Some(b"HTTP/1.1") => {
+                self.value("HTTP_TE").is_some_and(|te| members(te).any(is_trailers))
+            }
+            _ => false,
+        }
     }
 
     /// Returns the value of `name`.

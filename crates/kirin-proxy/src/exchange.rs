@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, ClientWatch, FieldLines, InformationalBudget, ReceivedHead, Response,
-    StatusCode, client_gone,
+    Body, BodyDecoder, BodyWithTrailers, ClientWatch, FieldLines, InformationalBudget,
+    ReceivedHead, Response, StatusCode, client_gone,
 };
 use tokio::time::Sleep;
 
@@ -23,7 +23,7 @@ use crate::leased_connection::LeasedConnection;
 use crate::local_upstream::LocalUpstream;
 use crate::pooled_buffer::PooledBuffer;
 use crate::request_head::OutgoingHead;
-use crate::response_body::{ResponseBody, WithTrailers, take_trailers};
+use crate::response_body::ResponseBody;
 use crate::sending::{SendError, SendState, Sending, Writer};
 use crate::tunnel::ProxyTunnel;
 use crate::upstream_request::UpstreamRequest;
@@ -302,12 +302,12 @@ impl Exchange<'_> {
                 self.leased.release(self.local, head.keep_alive);
             }
             let body = head.body.withheld().unwrap_or_else(|| {
-                let trailers =
-                    take_trailers(&mut decoder, &head.no_trailers).filter(|_| passes_trailers);
+                let trailers = decoder.take_trailers_without(&head.no_trailers);
+                let trailers = trailers.filter(|_| passes_trailers);
                 match trailers {
                     None => Body::Bytes(data.freeze()),
                     Some(trailers) => {
-                        Body::Stream(Box::new(WithTrailers::new(data.freeze(), trailers)))
+                        Body::Stream(Box::new(BodyWithTrailers::new(data.freeze(), trailers)))
                     }
                 }
             });

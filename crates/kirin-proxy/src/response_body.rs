@@ -96,49 +96,7 @@ impl BodyStream for ResponseBody {
     }
 
     fn take_trailers(&mut self) -> Option<Trailers> {
-        take_trailers(&mut self.decoder, &self.no_trailers)
-    }
-}
-
-/// Returns the trailers that are forwarded to the client, if the body is complete.
-pub(crate) fn take_trailers(
-    decoder: &mut BodyDecoder,
-    no_trailers: &[HeaderName],
-) -> Option<Trailers> {
-    let mut trailers = decoder.take_trailers()?;
-    trailers.remove(no_trailers);
-    Some(trailers).filter(|trailers| !trailers.is_empty())
-}
-
-/// A complete body with trailers. It does not tell its length, so that the client gets it in
-/// chunks.
-pub(crate) struct WithTrailers {
-    data: Bytes,
-    trailers: Option<Trailers>,
-}
-
-impl WithTrailers {
-    pub(crate) fn new(data: Bytes, trailers: Trailers) -> Self {
-        Self { data, trailers: Some(trailers) }
-    }
-}
-
-impl BodyStream for WithTrailers {
-    fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
-        let data = std::mem::take(&mut self.data);
-        Poll::Ready(if data.is_empty() { None } else { Some(Ok(data)) })
-    }
-
-    fn length(&self) -> Option<u64> {
-        None
-    }
-
-    fn may_have_trailers(&self) -> bool {
-        true
-    }
-
-    fn take_trailers(&mut self) -> Option<Trailers> {
-        self.trailers.take()
+        self.decoder.take_trailers_without(&self.no_trailers)
     }
 }
 

@@ -16,8 +16,9 @@ use kirin_client_bytes::ClientShare;
 use kirin_files::{AppFiles, NotThatFile};
 use kirin_http::response_head::BadResponse;
 use kirin_http::{
-    Body, BodyDecoder, ClientWatch, FieldLines, Informational, InformationalBudget, ReceivedHead,
-    RequestFields, RequestSteps, Response, StatusCode, StepKind, StepPeer,
+    Body, BodyDecoder, BodyWithTrailers, ClientWatch, FieldLines, Informational,
+    InformationalBudget, ReceivedHead, RequestFields, RequestSteps, Response, StatusCode, StepKind,
+    StepPeer, Trailers,
 };
 use kirin_spool::SpooledBody;
 
@@ -26,7 +27,7 @@ use crate::app::App;
 use crate::handed_file::HandedFile;
 use crate::pool::Refused;
 use crate::read_ahead::ReadAhead;
-use crate::response_pump::PumpedBody;
+use crate::response_pump::{PumpedBody, UnreadBody};
 use crate::slow_watch;
 use crate::tunnel::WorkerTunnel;
 use crate::worker::WorkerConnection;
@@ -210,7 +211,7 @@ pub(crate) async fn over_connection(
         // The file replaces the body.
         (reading, Some(file)) => {
             let is_ours = connection.handle.process.is_same_user();
-            if let Reading::Whole(_) = reading {
+            if !matches!(reading, Reading::Begun(..)) {
                 after_response(app, connection, head.afterwards);
             }
             file_response(app, request, head, file, pid, is_ours)
@@ -219,18 +220,26 @@ pub(crate) async fn over_connection(
             after_response(app, connection, head.afterwards);
             Ok(whole_response(head, data))
         }
+        (Reading::WholeWithTrailers(data, trailers), None) => {
+            after_response(app, connection, head.afterwards);
+            if !pass_trailers(&mut head, request) {
+                return Ok(whole_response(head, data));
+            }
+            let body = BodyWithTrailers::new(data, *trailers);
+            Ok(response(head, Body::Stream(Box::new(body))))
+        }
         (Reading::Begun(decoder, data), None) => {
-            let length = head.body.length();
-            let ahead = ReadAhead::new(data, share);
-            let body = PumpedBody::start(
-                Arc::clone(app),
-                connection,
+            let is_chunked = matches!(decoder, BodyDecoder::Chunked(_));
+            let may_have_trailers = is_chunked && pass_trailers(&mut head, request);
+            let rest = UnreadBody {
                 decoder,
-                ahead,
-                head.afterwards,
-                length,
-                step,
-            );
+                length: head.body.length(),
+                ahead: ReadAhead::new(data, share),
+                afterwards: head.afterwards,
+                may_have_trailers,
+                excluded_trailers: head.excluded_trailers().to_vec(),
+            };
+            let body = PumpedBody::start(Arc::clone(app), connection, rest, step);
             Ok(response(head, Body::Stream(Box::new(body))))
         }
     }
@@ -295,6 +304,8 @@ enum Received {
 enum Reading {
     /// The complete body.
     Whole(Bytes),
+    /// The complete body, and what came behind it.
+    WholeWithTrailers(Bytes, Box<Trailers>),
     /// A part of the body. The decoder knows what is missing.
     Begun(BodyDecoder, BytesMut),
 }
@@ -341,11 +352,26 @@ async fn receive(
     connection.consume(used);
     head.afterwards.check_left(connection.buffered()).map_err(protocol)?;
     let reading = if decoder.is_done() {
-        Reading::Whole(data.freeze())
+        match decoder.take_trailers_without(head.excluded_trailers()) {
+            None => Reading::Whole(data.freeze()),
+            Some(trailers) => Reading::WholeWithTrailers(data.freeze(), Box::new(trailers)),
+        }
     } else {
         Reading::Begun(decoder, data)
     };
     Ok(Received::Response(head, reading))
+}
+
+/// Returns whether the client gets the trailers. Its head then announces those that the worker has
+/// announced.
+fn pass_trailers(head: &mut WorkerHead, request: &WorkerRequest) -> bool {
+    let takes_trailers = request.block.takes_trailers();
+    let names = head.trailer_names.iter().flat_map(|names| &names.announced);
+    for names in names.filter(|_| takes_trailers) {
+        // The value was valid in the response, so this does not fail.
+        let _ = head.fields.try_push(b"Trailer", names);
+    }
+    takes_trailers
 }
 
 /// Waits for bytes of the response. A worker with other requests need not work for a client that

@@ -12,8 +12,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::HeaderName;
 use kirin_client_bytes::NoRoom;
-use kirin_http::{BodyDecoder, BodyStream, InRequest, OpenStep, StreamError};
+use kirin_http::{BodyDecoder, BodyStream, InRequest, OpenStep, StreamError, Trailers};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
@@ -26,45 +27,65 @@ use crate::worker_response::{Afterwards, ProtocolError};
 /// A client that has made no room for this long is slow. Faster clients do not need a file.
 const SLOW_AFTER: Duration = Duration::from_millis(200);
 
+/// A body of which a part has been read.
+pub(crate) struct UnreadBody {
+    pub(crate) decoder: BodyDecoder,
+    /// The length of all of it, if it is known.
+    pub(crate) length: Option<u64>,
+    /// What has been read.
+    pub(crate) ahead: ReadAhead,
+    pub(crate) afterwards: Afterwards,
+    /// Whether trailers that come behind it go on to the client.
+    pub(crate) may_have_trailers: bool,
+    /// Fields that must not be trailers.
+    pub(crate) excluded_trailers: Vec<HeaderName>,
+}
+
 /// A body that a worker is still sending. Dropping it ends the worker's connection.
 pub(crate) struct PumpedBody {
     shared: Rc<RefCell<Shared>>,
     length: Option<u64>,
+    may_have_trailers: bool,
     task: AbortHandle,
+}
+
+/// The part of a body that the reading task needs.
+struct Rest {
+    decoder: BodyDecoder,
+    afterwards: Afterwards,
+    excluded_trailers: Vec<HeaderName>,
 }
 
 /// The state that the reading task and the client's connection share, on one event loop.
 struct Shared {
     ahead: ReadAhead,
     end: Option<Result<(), StreamError>>,
+    trailers: Option<Trailers>,
     reader: Option<Waker>,
     drainer: Option<Waker>,
 }
 
 impl PumpedBody {
-    /// Starts to read the rest of a body. `ahead` holds what has been read. Call this on an event
-    /// loop.
+    /// Starts to read the rest of a body. Call this on an event loop.
     pub(crate) fn start(
         app: Arc<App>,
         connection: WorkerConnection,
-        decoder: BodyDecoder,
-        ahead: ReadAhead,
-        afterwards: Afterwards,
-        length: Option<u64>,
+        body: UnreadBody,
         step: OpenStep,
     ) -> Self {
-        let shared =
-            Rc::new(RefCell::new(Shared { ahead, end: None, reader: None, drainer: None }));
+        let UnreadBody { decoder, length, ahead, afterwards, may_have_trailers, excluded_trailers } =
+            body;
+        let (end, trailers, reader, drainer) = (None, None, None, None);
+        let shared = Rc::new(RefCell::new(Shared { ahead, end, trailers, reader, drainer }));
         let task = tokio::task::spawn_local(InRequest::of_current(pump(
             app,
             connection,
-            decoder,
-            afterwards,
+            Rest { decoder, afterwards, excluded_trailers },
             Rc::clone(&shared),
             step,
         )))
         .abort_handle();
-        Self { shared, length, task }
+        Self { shared, length, may_have_trailers, task }
     }
 }
 
@@ -102,6 +123,14 @@ impl BodyStream for PumpedBody {
     fn length(&self) -> Option<u64> {
         self.length
     }
+
+    fn may_have_trailers(&self) -> bool {
+        self.may_have_trailers
+    }
+
+    fn take_trailers(&mut self) -> Option<Trailers> {
+        self.shared.borrow_mut().trailers.take().filter(|_| self.may_have_trailers)
+    }
 }
 
 impl Drop for PumpedBody {
@@ -121,11 +150,11 @@ impl Shared {
 async fn pump(
     app: Arc<App>,
     connection: WorkerConnection,
-    mut decoder: BodyDecoder,
-    afterwards: Afterwards,
+    rest: Rest,
     shared: Rc<RefCell<Shared>>,
     step: OpenStep,
 ) {
+    let Rest { mut decoder, afterwards, excluded_trailers } = rest;
     let mut held = Abandoned { app: &app, connection: Some(connection) };
     let result = match &mut held.connection {
         Some(connection) => read_to_end(&app, connection, &mut decoder, afterwards, &shared).await,
@@ -138,6 +167,7 @@ async fn pump(
         Err(error) => app.log_cut(&connection, error),
     }
     let mut shared = shared.borrow_mut();
+    shared.trailers = decoder.take_trailers_without(&excluded_trailers);
     shared.end = Some(result.map_err(|error| StreamError(error.to_string())));
     shared.wake_drainer();
 }

@@ -1,5 +1,6 @@
 //! Response heads as workers send them. No I/O.
 
+use http::header::HeaderName;
 use kirin_client_bytes::NoRoom;
 use kirin_http::chunked::ChunkedError;
 use kirin_http::response_head::{self, BadResponse, Field, Framing};
@@ -17,6 +18,24 @@ pub(crate) struct WorkerHead {
     pub(crate) afterwards: Afterwards,
     /// The file that Kirin sends in place of the body.
     pub(crate) file: Option<HandedFile>,
+    /// What it says about trailers, which is seldom anything.
+    pub(crate) trailer_names: Option<Box<TrailerNames>>,
+}
+
+/// What a head says about the trailers behind its body.
+#[derive(Debug)]
+pub(crate) struct TrailerNames {
+    /// The values of `Trailer`. The client gets them only if it gets the trailers.
+    pub(crate) announced: Vec<Vec<u8>>,
+    /// Fields that must not be trailers, because `Connection` names them.
+    pub(crate) excluded: Vec<HeaderName>,
+}
+
+impl WorkerHead {
+    /// Returns the fields that must not be trailers.
+    pub(crate) fn excluded_trailers(&self) -> &[HeaderName] {
+        self.trailer_names.as_ref().map_or(&[], |names| &names.excluded)
+    }
 }
 
 /// What a worker does after a response.
@@ -74,6 +93,7 @@ pub(crate) fn read_head(
     let mut file = None;
     let mut cleans_up = false;
     let mut upgrade: Vec<Vec<u8>> = Vec::new();
+    let mut announced: Vec<Vec<u8>> = Vec::new();
     let parsed = response_head::parse(input, |name, value| {
         if name.eq_ignore_ascii_case("x-sendfile") {
             // What the adapter says takes precedence.
@@ -86,6 +106,10 @@ pub(crate) fn read_head(
         }
         if name.eq_ignore_ascii_case("kirin-cleanup") {
             cleans_up = true;
+            return Field::Take;
+        }
+        if name.eq_ignore_ascii_case("trailer") {
+            announced.push(value.to_vec());
             return Field::Take;
         }
         if name.eq_ignore_ascii_case("upgrade") {
@@ -117,7 +141,10 @@ pub(crate) fn read_head(
         (false, true) => Afterwards::Leaves,
         (false, false) => Afterwards::Waits,
     };
-    let head = WorkerHead { status, fields, body, afterwards, file: file.transpose()? };
+    let (file, excluded) = (file.transpose()?, head.named_by_connection);
+    let says_nothing = announced.is_empty() && excluded.is_empty();
+    let trailer_names = (!says_nothing).then(|| Box::new(TrailerNames { announced, excluded }));
+    let head = WorkerHead { status, fields, body, afterwards, file, trailer_names };
     Ok(Some((ReceivedHead::Final(head), length)))
 }
 

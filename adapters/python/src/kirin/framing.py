@@ -113,12 +113,15 @@ class FramedResponse:
             data = b""
         return joined(head, data) if head else data
 
-    def end(self):
-        """Returns what ends the body. Raises `ResponseError` if the body is too short."""
+    def end(self, trailers=b""):
+        """Returns what ends the body. Raises `ResponseError` if the body is too short.
+
+        `trailers` is lines. There is no place for them behind a body that is not in chunks.
+        """
         if self.framing is BY_LENGTH and self.left:
             raise self._too_short(self.left)
         self.is_over = True
-        return b"0\r\n\r\n" if self.framing is CHUNKED else b""
+        return b"0\r\n%b\r\n" % trailers if self.framing is CHUNKED else b""
 
     def complete_head(self):
         """Returns the head with its framing, and decides about the framing."""

@@ -74,6 +74,11 @@ def head(status, headers):
     return number, data, length
 
 
+def trailers(headers):
+    """Returns the lines of trailers. Raises `TypeError` or `ValueError` as `head` does."""
+    return head("200", headers)[1].partition(b"\r\n")[2]
+
+
 def _checked_status(status):
     if not isinstance(status, str):
         raise TypeError(f"the status of the response is no str: {status!r}")

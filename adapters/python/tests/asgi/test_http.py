@@ -98,7 +98,11 @@ class ScopeTest(unittest.TestCase):
                 "http_version": "2", "method": "POST", "scheme": "https", "path": "/m/é/",
                 "raw_path": "/m/%C3%A9%2F", "query_string": "a=%20b", "root_path": "/m",
                 "client": ["::1", 99], "server": ["example.org", 443], "state": {},
-                "extensions": {"http.response.early_hint": {}, "http.response.pathsend": {}},
+                "extensions": {
+                    "http.response.early_hint": {},
+                    "http.response.pathsend": {},
+                    "http.response.trailers": {},
+                },
             })
             scope = self.scope(front, SERVER_PROTOCOL="HTTP/1.0", REMOTE_ADDR="unix:",
                                REMOTE_PORT="0", PATH_INFO=b"/\xff", REQUEST_URI="/%FF")

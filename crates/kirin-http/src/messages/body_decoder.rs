@@ -2,6 +2,7 @@
 //! upstream. No I/O.
 
 use bytes::BytesMut;
+use http::header::HeaderName;
 
 use crate::chunked::{ChunkedDecoder, ChunkedError, Event};
 use crate::response_head::Framing;
@@ -46,6 +47,14 @@ impl BodyDecoder {
             BodyDecoder::Chunked(decoder) => decoder.take_trailers(),
             BodyDecoder::Length { .. } | BodyDecoder::UntilClose => None,
         }
+    }
+
+    /// Returns the trailers that are passed on to the client, once the body is complete: those that
+    /// may be, without the fields of these names.
+    pub fn take_trailers_without(&mut self, names: &[HeaderName]) -> Option<Trailers> {
+        let mut trailers = self.take_trailers()?;
+        trailers.remove(names);
+        Some(trailers).filter(|trailers| !trailers.is_empty())
     }
 
     /// Appends the data in `input` to `data`. Returns how many bytes of the input belong to the

@@ -2,6 +2,7 @@
 
 pub mod body;
 pub(crate) mod body_decoder;
+pub(crate) mod body_with_trailers;
 pub mod chunked;
 pub mod field_lines;
 pub mod informational;

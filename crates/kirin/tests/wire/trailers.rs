@@ -443,3 +443,45 @@ fn a_stored_response_has_no_trailers_and_another_has() {
         assert!(reply.trailers.is_some_and(|trailers| trailers.contains_key("x-sum")));
     }
 }
+
+/// An application of ASGI whose responses have trailers.
+const APPLICATION: &str = r#"
+async def application(scope, receive, send):
+    if scope["type"] == "lifespan":
+        raise NotImplementedError
+    headers = [(b"content-type", b"text/plain"), (b"trailer", b"X-Sum"), (b"connection", b"X-Own")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers, "trailers": True})
+    size = int(scope["query_string"] or b"5")
+    await send({"type": "http.response.body", "body": b"x" * size})
+    await send({"type": "http.response.trailers", "headers": [(b"x-sum", b"%d" % size)]})
+"#;
+
+#[test]
+fn the_trailers_of_an_application_reach_clients_of_both_versions() {
+    let site = Site::new().with("app.py", APPLICATION);
+    let kirin = Kirin::start(
+        &site,
+        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+         [[app]]\nname = \"web\"\nload = \"app.py\"\nworkers = 1\n\
+         [[route]]\npath = \"/\"\ntry = [\"app:web\"]\n\
+         [[route]]\npath = \"/small\"\ntry = [\"app:web\"]\ncompress = true\n",
+    );
+    let mut http2 = Http2Client::connect(kirin.address());
+    // A whole body, one that is read ahead, and one whose end the client must wait for.
+    for size in [5, 0, 300_000, 2_000_000] {
+        let reply = http2.get(&format!("/?{size}"));
+        assert_eq!((reply.status, reply.body.len()), (200, size));
+        assert_eq!(reply.field("trailer"), Some("X-Sum"));
+        assert_eq!(lines(&reply.trailers.expect("trailers")), [format!("x-sum: {size}")]);
+        let mut http1 = kirin.connect();
+        http1.send(format!("GET /?{size} HTTP/1.1\r\nHost: a\r\nTE: trailers\r\n\r\n"));
+        let head = http1.read_head_reply().head;
+        assert!(head.to_ascii_lowercase().contains("\r\ntrailer: x-sum"), "{head}");
+        let end = format!("0\r\nx-sum: {size}\r\n\r\n");
+        let body = http1.read_until(end.as_bytes());
+        assert!(body.len() >= size, "{}", body.len());
+    }
+    let reply = http2.request("GET", "/small?5000", &[("accept-encoding", "gzip")]);
+    assert_eq!(reply.field("content-encoding"), Some("gzip"));
+    assert_eq!(lines(&reply.trailers.expect("trailers")), ["x-sum: 5000"]);
+}

@@ -34,6 +34,12 @@ class Http(Exchange, FramedResponse):
     # This may be before the application says that its response ends.
     is_delivered = False
 
+    # Whether the application has said that trailers follow the body, whether the body has ended,
+    # and the trailers so far.
+    has_trailers = False
+    awaits_trailers = False
+    trailers = b""
+
     def __init__(self, connection, environ, body=None):
         """`body` is a file, or None if there is no body."""
         Exchange.__init__(self, connection, environ)
@@ -86,7 +92,7 @@ class Http(Exchange, FramedResponse):
         if kind == "http.response.body":
             if self.head is None:
                 raise ResponseError("http.response.body comes before http.response.start")
-            if self.is_over:
+            if self.is_over or self.awaits_trailers:
                 raise ResponseError("the response has ended")
             body = message.get("body", b"")
             if type(body) is not bytes:
@@ -94,6 +100,8 @@ class Http(Exchange, FramedResponse):
             if message.get("more_body", False):
                 if body:
                     await self._send_part(body)
+            elif self.has_trailers:
+                await self._send_before_trailers(body)
             elif self.is_sent:
                 await self._send_last(body)
             else:
@@ -111,6 +119,8 @@ class Http(Exchange, FramedResponse):
                 await self._deliver(output)
         elif kind == "http.response.start":
             self._start(message)
+        elif kind == "http.response.trailers":
+            await self._send_trailers(message)
         elif kind == "http.response.early_hint":
             await self._send_early_hint(message["links"])
         elif kind == "http.response.pathsend":
@@ -140,6 +150,10 @@ class Http(Exchange, FramedResponse):
                     _known_heads.clear()
                 _known_heads[key] = known
         self.status, self.head, self.length = known
+        self.has_trailers = message.get("trailers", False)
+        if self.has_trailers and not self.is_head and not has_no_body(self.status):
+            # Trailers follow a body in chunks only (RFC 9112 section 7.1.2).
+            self.length = None
 
     def _whole(self, body):
         """Returns the complete response with a body, in some unusual circumstance."""
@@ -157,6 +171,25 @@ class Http(Exchange, FramedResponse):
         else:
             # The front has all bytes of the Content-Length then, or needs none.
             await self._deliver(output)
+
+    async def _send_before_trailers(self, data):
+        if data or not self.is_sent:
+            await self._send_part(data)
+        self.awaits_trailers = True
+
+    async def _send_trailers(self, message):
+        if not self.awaits_trailers or self.is_over:
+            raise ResponseError(
+                "http.response.trailers comes before the end of the body, or after its own, or"
+                " without `trailers` in http.response.start"
+            )
+        headers = [
+            (as_bytes(name).decode("latin-1"), as_bytes(value).decode("latin-1"))
+            for name, value in message.get("headers", ())
+        ]
+        self.trailers += response_head.trailers(headers)
+        if not message.get("more_trailers", False):
+            await self._deliver(self.end(self.trailers))
 
     async def _send_last(self, data):
         output = self.part(data) if data else b""

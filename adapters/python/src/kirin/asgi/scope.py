@@ -55,7 +55,11 @@ def of_http(environ, state):
         "client": None if client == "unix:" else (client, int(get(b"REMOTE_PORT", b"0"))),
         "server": (get(b"SERVER_NAME", b"").decode("latin-1"), int(get(b"SERVER_PORT", b"0"))),
         "state": state.copy(),
-        "extensions": {"http.response.early_hint": {}, "http.response.pathsend": {}},
+        "extensions": {
+            "http.response.early_hint": {},
+            "http.response.pathsend": {},
+            "http.response.trailers": {},
+        },
     }
 
 

@@ -161,6 +161,8 @@ pub struct Response {
     /// Texts that the body must not have.
     pub without: Vec<String>,
     pub framing: Option<Framing>,
+    /// The lines behind the last chunk. The default is none.
+    pub trailers: Vec<String>,
     /// Whether the response begins and does not reach its end.
     pub cut: bool,
     /// Whether only the head is read: of an informational response, or a 101.

@@ -26,6 +26,8 @@ pub struct Received {
     /// The body without its framing.
     pub body: Vec<u8>,
     pub framing: Framing,
+    /// The lines behind the last chunk.
+    pub trailers: Vec<Vec<u8>>,
     /// Whether the connection ended before the response did.
     pub is_cut: bool,
     /// Whether the connection can have another request.
@@ -95,6 +97,7 @@ impl Connection {
             head,
             body: Vec::new(),
             framing: Framing::None,
+            trailers: Vec::new(),
             is_cut: false,
             is_persistent: is_new,
         };
@@ -121,7 +124,7 @@ impl Connection {
             return received;
         }
         let is_whole = match received.framing {
-            Framing::Chunked => self.read_chunks(&mut received.body),
+            Framing::Chunked => self.read_chunks(&mut received.body, &mut received.trailers),
             Framing::Length => {
                 let length = str::from_utf8(received.values("content-length")[0]).expect("digits");
                 let length = length.parse().expect("a length");
@@ -152,8 +155,8 @@ impl Connection {
         std::mem::take(&mut self.received)
     }
 
-    /// Reads chunks. Returns whether they reach their end.
-    fn read_chunks(&mut self, body: &mut Vec<u8>) -> bool {
+    /// Reads chunks, and trailers behind them. Returns whether they reach their end.
+    fn read_chunks(&mut self, body: &mut Vec<u8>, trailers: &mut Vec<Vec<u8>>) -> bool {
         loop {
             let Some(line) = self.line() else { return false };
             let size =
@@ -162,11 +165,13 @@ impl Connection {
             if size > 0 && !self.take(size, body) {
                 return false;
             }
-            match self.line() {
-                Some(rest) => {
-                    assert!(rest.is_empty(), "expected a chunk's end, came {}", shown(&rest))
+            loop {
+                match self.line() {
+                    Some(rest) if rest.is_empty() => break,
+                    Some(trailer) if size == 0 => trailers.push(trailer),
+                    Some(rest) => panic!("expected a chunk's end, came {}", shown(&rest)),
+                    None => return false,
                 }
-                None => return false,
             }
             if size == 0 {
                 return true;

@@ -28,6 +28,13 @@ pub fn check(expected: &Response, came: &Received, memory: &Memory) {
     }
     let end = if expected.cut { "a cut response" } else { "a whole response" };
     assert_eq!(came.is_cut, expected.cut, "expected {end}; came {head} {body}");
+    let trailers: Vec<Vec<u8>> = expected.trailers.iter().map(|line| memory.bytes(line)).collect();
+    assert!(
+        came.trailers == trailers,
+        "expected the trailers {:?}; came {:?}",
+        expected.trailers,
+        { came.trailers.iter().map(|line| shown(line)).collect::<Vec<_>>() }
+    );
     if let Some(content) = &expected.body {
         check_body(&memory.content(content), content, came);
     }

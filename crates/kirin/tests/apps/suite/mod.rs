@@ -46,7 +46,7 @@ suite! {
     bodies, cleanup, deadlines, early_hints, encoding, errors, files, forks, head, hostile_fields,
     kills, leaving, loading, odd_responses, recycling, reloads, requests, signals, streaming,
     upgrades, uploads;
-    over_sockets: concurrency, websockets
+    over_sockets: concurrency, trailers, websockets
 }
 
 /// Runs the cases of a file in one way, with all adapters.
