@@ -24,6 +24,14 @@ pub enum Mode {
     Delay(Duration),
 }
 
+/// The command at which everything stops.
+struct Stop {
+    /// The commands before it, without those that prove that the connection is there.
+    commands_before: usize,
+    /// Whether the server gets it. Nobody gets the reply.
+    is_delivered: bool,
+}
+
 /// A proxy. It ends when it is dropped.
 pub struct Proxy {
     address: SocketAddr,
@@ -37,6 +45,7 @@ struct Shared {
     streams: Mutex<Vec<TcpStream>>,
     drops_invalidations: AtomicBool,
     forges_puts: AtomicBool,
+    stop: Mutex<Option<Stop>>,
     is_over: AtomicBool,
 }
 
@@ -52,6 +61,7 @@ impl Proxy {
             streams: Mutex::default(),
             drops_invalidations: AtomicBool::default(),
             forges_puts: AtomicBool::default(),
+            stop: Mutex::default(),
             is_over: AtomicBool::default(),
         });
         let accepting = Arc::clone(&shared);
@@ -64,8 +74,7 @@ impl Proxy {
     }
 
     pub fn set(&self, mode: Mode) {
-        *self.shared.mode.lock() = mode;
-        self.shared.mode_changes.notify_all();
+        self.shared.set_mode(mode);
         if mode == Mode::Cut {
             self.shared.close_all();
         }
@@ -79,6 +88,19 @@ impl Proxy {
     /// Lets no write of an item through any more. The answer says that it was stored.
     pub fn forge_puts(&self) {
         self.shared.forges_puts.store(true, Relaxed);
+    }
+}
+
+impl Proxy {
+    /// Lets so many commands through, and nothing after them. The next one reaches the server if
+    /// `is_delivered`, but its reply comes to nobody.
+    pub fn stop_behind(&self, commands_before: usize, is_delivered: bool) {
+        *self.shared.stop.lock() = Some(Stop { commands_before, is_delivered });
+    }
+
+    /// Returns whether the command has come at which everything stops.
+    pub fn has_stopped(&self) -> bool {
+        *self.shared.mode.lock() == Mode::BlackHole
     }
 }
 
@@ -135,12 +157,7 @@ impl Shared {
         let mut held = Vec::new();
         let mut piece = vec![0; 64 << 10];
         while let Ok(count @ 1..) = from.read(&mut piece) {
-            let mut mode = self.mode.lock();
-            while *mode == Mode::Hold {
-                self.mode_changes.wait(&mut mode);
-            }
-            let mode = *mode;
-            match mode {
+            match self.mode_of_piece() {
                 Mode::BlackHole => lost.store(true, Relaxed),
                 Mode::Delay(time) => std::thread::sleep(time),
                 Mode::Pass | Mode::Hold | Mode::Cut => {}
@@ -152,6 +169,15 @@ impl Shared {
             let mut passed = Vec::new();
             while let Some(length) = frame_end(&held, 0) {
                 let frame: Vec<u8> = held.drain(..length).collect();
+                let stop = if is_request { self.stop_at(&frame) } else { None };
+                if let Some(Stop { is_delivered, .. }) = stop {
+                    lost.store(true, Relaxed);
+                    self.set_mode(Mode::BlackHole);
+                    if is_delivered {
+                        passed.extend_from_slice(&frame);
+                    }
+                    break;
+                }
                 passed.extend_from_slice(self.changed(&frame, is_request));
             }
             if to.write_all(&passed).is_err() {
@@ -162,6 +188,36 @@ impl Shared {
         if is_request || !lost.load(Relaxed) {
             drop(from.shutdown(Shutdown::Both));
             drop(to.shutdown(Shutdown::Both));
+        }
+    }
+
+    /// Waits while pieces are held, and returns what happens to the next one.
+    fn mode_of_piece(&self) -> Mode {
+        let mut mode = self.mode.lock();
+        while *mode == Mode::Hold {
+            self.mode_changes.wait(&mut mode);
+        }
+        *mode
+    }
+
+    fn set_mode(&self, mode: Mode) {
+        *self.mode.lock() = mode;
+        self.mode_changes.notify_all();
+    }
+
+    /// Returns the stop if everything stops at this command.
+    fn stop_at(&self, command: &[u8]) -> Option<Stop> {
+        let is_upkeep = |name: &[u8]| command.windows(name.len()).any(|part| part == name);
+        let mut stop = self.stop.lock();
+        if stop.is_none() || is_upkeep(b"\r\nTIME\r\n") || is_upkeep(b"\r\nHELLO\r\n") {
+            return None;
+        }
+        match stop.as_mut() {
+            Some(Stop { commands_before: left @ 1.., .. }) => {
+                *left -= 1;
+                None
+            }
+            _ => stop.take(),
         }
     }
 
