@@ -103,6 +103,18 @@ pub fn wait_for_sentinels<T>(
     wait_within(patient(Duration::from_secs(60)), what, condition)
 }
 
+/// Waits until `condition` returns a value, for something that takes its time.
+///
+/// # Panics
+/// Panics if it does not within `limit`, which is longer on slow machines.
+pub fn wait_long<T>(
+    limit: Duration,
+    what: &(impl Display + ?Sized),
+    condition: impl FnMut() -> Option<T>,
+) -> T {
+    wait_within(patient(limit), what, condition)
+}
+
 fn wait_within<T>(
     limit: Duration,
     what: &(impl Display + ?Sized),

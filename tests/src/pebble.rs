@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::{Authority, LeasedPort, wait_for};
@@ -151,6 +152,44 @@ impl Pebble {
     /// Returns its log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Returns how many orders it has had.
+    pub fn orders(&self) -> usize {
+        self.log().matches("orders in the db").count()
+    }
+
+    /// Returns how many accounts it has.
+    pub fn accounts(&self) -> usize {
+        self.log().matches("accounts in memory").count()
+    }
+
+    /// Waits until it is about to prove a name, and returns the token of the challenge.
+    ///
+    /// # Panics
+    /// Panics if it is not.
+    pub fn wait_for_challenge(&self) -> String {
+        wait_for("a challenge", || {
+            let log = self.log();
+            let (_, path) = log.split_once("/.well-known/acme-challenge/")?;
+            let (path, _) = path.split_once('\n')?;
+            Some(path.trim().to_owned())
+        })
+    }
+
+    /// Stops the process. The kernel still accepts connections and bytes, but no answer comes.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a paused authority go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let authority = self.children.last().expect("the authority");
+        kill_process(Pid::from_child(authority), signal).expect("it is there");
     }
 
     /// Sets the address to which it sends challenges from now on.

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::shared_key::SharedKeyFile;
+
 /// A certificate to get from an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeConfig {
@@ -13,4 +15,7 @@ pub struct AcmeConfig {
     pub directory: String,
     /// The directory in which the account's key and the certificates are kept.
     pub state: PathBuf,
+    /// The key with which account and certificate are also kept on the origin of the store, so that
+    /// several machines share them. `None`: this machine shares nothing.
+    pub shared_key: Option<SharedKeyFile>,
 }

@@ -5,7 +5,12 @@
 //! The program opens this before it gives up root's rights. While it serves, it runs this as tasks
 //! of the main thread. The event loops share two things with it: the answers to the authority's
 //! challenges, and the certificates of their listeners.
+//!
+//! Several machines with one origin behind their stores may share an account and certificates
+//! (`sharing.rs`). One of them at a time orders (`turn.rs`), and all serve the result
+//! (`taking_over.rs`).
 
+mod account;
 mod challenges;
 mod config;
 mod error;
@@ -13,19 +18,28 @@ mod lifetime;
 mod order;
 mod renewer;
 mod schedule;
+mod shared_key;
+mod sharing;
 mod state_directory;
+mod taking_over;
+mod turn;
 
-pub use challenges::{Challenges, PATH as CHALLENGE_PATH};
+pub use challenges::{
+    ChallengeAnswer, ChallengeLookup, Challenges, PATH as CHALLENGE_PATH, challenge_token,
+};
 pub use config::AcmeConfig;
 pub use error::AcmeError;
+pub use shared_key::{SharedKey, SharedKeyFile};
 
 use std::sync::Arc;
 
+use kirin_origin::NearStore;
 use kirin_server::Tls;
 use kirin_user::{ParentDirectory, User};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use challenges::SharedAnswers;
 use renewer::CertificateRenewer;
 
 /// All certificates that come from authorities, with a renewer for each.
@@ -35,6 +49,8 @@ pub struct Acme {
     kept: Vec<KeptCertificate>,
     challenges: Arc<Challenges>,
     renew_now: Arc<Notify>,
+    /// The store, and the origin by which machines share certificates.
+    near: Option<NearStore>,
 }
 
 /// A certificate that a task keeps. Dropping it ends the task.
@@ -65,6 +81,7 @@ impl Acme {
             kept: Vec::new(),
             challenges: Arc::new(Challenges::default()),
             renew_now: Arc::new(Notify::new()),
+            near: None,
         };
         acme.renewers = acme.prepare(certificates, owner)?.renewers;
         acme.renewers.iter_mut().for_each(CertificateRenewer::serve_kept_one);
@@ -122,9 +139,12 @@ impl Acme {
         Arc::clone(&self.renew_now)
     }
 
-    /// Starts to get and renew certificates, until this is dropped. Must run in a runtime.
-    pub fn keep(&mut self) {
-        self.kept.extend(self.renewers.drain(..).map(KeptCertificate::keep));
+    /// Starts to get and renew certificates, until this is dropped. Must run in a runtime. Machines
+    /// with the same origin behind their stores share them, if they have a key for that.
+    pub fn keep(&mut self, near: NearStore) {
+        self.near = Some(near);
+        let renewers = std::mem::take(&mut self.renewers);
+        self.keep_all(renewers);
     }
 
     /// Keeps other certificates from now on, and serves those that are there already. A certificate
@@ -134,7 +154,27 @@ impl Acme {
         self.kept
             .retain(|kept| wanted.iter().any(|(config, listeners)| kept.is(config, listeners)));
         renewers.iter_mut().for_each(CertificateRenewer::serve_kept_one);
-        self.kept.extend(renewers.into_iter().map(KeptCertificate::keep));
+        self.keep_all(renewers);
+    }
+
+    fn keep_all(&mut self, renewers: Vec<CertificateRenewer>) {
+        for mut renewer in renewers {
+            if let Some(near) = &self.near {
+                renewer.share(near);
+            }
+            self.kept.push(KeptCertificate::keep(renewer));
+        }
+        self.challenges.share(self.shared_answers());
+    }
+
+    /// Returns where the answers of other machines are, if any certificate is shared.
+    fn shared_answers(&self) -> Option<SharedAnswers> {
+        let origin = Arc::clone(self.near.as_ref()?.origin()?);
+        let keys = self.kept.iter().filter_map(|kept| kept.config.shared_key.as_ref());
+        let mut keys: Vec<_> = keys.map(|shared| shared.key.clone()).collect();
+        // Listeners have the same key, as a rule.
+        keys.dedup();
+        (!keys.is_empty()).then_some(SharedAnswers { origin, keys })
     }
 }
 

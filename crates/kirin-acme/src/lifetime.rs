@@ -54,6 +54,13 @@ impl IssuedCertificate {
     pub fn is_for(&self, domains: &[String]) -> bool {
         domains.iter().all(|domain| self.names.contains(domain))
     }
+
+    /// Returns whether the certificate was issued later. All machines find the same one of two that
+    /// were issued in the same second.
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        let order = |issued: &Self| (issued.lifetime.from, issued.lifetime.until);
+        (order(self), &*self.der) > (order(other), &*other.der)
+    }
 }
 
 fn time(unix_seconds: i64) -> SystemTime {
@@ -80,5 +87,22 @@ mod tests {
         assert!(is_for(&["a.test"]) && is_for(&["b.test", "a.test"]));
         assert!(!is_for(&["a.test", "c.test"]));
         assert!(IssuedCertificate::from_pem(b"hello").is_err());
+    }
+
+    #[test]
+    fn one_of_two_certificates_is_newer() {
+        let issue = |from: (i32, u8, u8), until: (i32, u8, u8)| {
+            let mut params = rcgen::CertificateParams::new(["a.test".into()]).unwrap();
+            params.not_before = rcgen::date_time_ymd(from.0, from.1, from.2);
+            params.not_after = rcgen::date_time_ymd(until.0, until.1, until.2);
+            let key = rcgen::KeyPair::generate().unwrap();
+            IssuedCertificate::from_pem(params.self_signed(&key).unwrap().pem().as_bytes()).unwrap()
+        };
+        // The authority has shortened the life of its certificates.
+        let (old, new) = (issue((2026, 1, 1), (2026, 4, 1)), issue((2026, 3, 1), (2026, 3, 7)));
+        assert!(new.is_newer_than(&old) && !old.is_newer_than(&new));
+        assert!(!new.is_newer_than(&new.clone()));
+        let same = issue((2026, 3, 1), (2026, 3, 7));
+        assert_ne!(new.is_newer_than(&same), same.is_newer_than(&new), "all take the same one");
     }
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use instant_acme::{
-    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewAccount,
-    NewOrder, Order, OrderStatus, RetryPolicy,
+    AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewOrder, Order,
+    OrderStatus, RetryPolicy,
 };
 
+use crate::account::{account, existing_account};
 use crate::challenges::Challenges;
 use crate::config::AcmeConfig;
 use crate::error::AcmeError;
 use crate::lifetime::IssuedCertificate;
+use crate::sharing::Sharing;
 use crate::state_directory::StateDirectory;
 
 /// The pauses between questions whether the authority is done. They grow.
@@ -22,9 +24,10 @@ const POLLING: RetryPolicy =
 pub async fn certificate(
     config: &AcmeConfig,
     state: &StateDirectory,
+    sharing: Option<&Sharing>,
     challenges: &Arc<Challenges>,
 ) -> Result<String, AcmeError> {
-    let account = account(config, state).await?;
+    let account = account(config, state, sharing).await?;
     let identifiers: Vec<_> = config.domains.iter().cloned().map(Identifier::Dns).collect();
     let mut order = account.new_order(&NewOrder::new(&identifiers)).await?;
     let mut answers = challenges.answers();
@@ -38,7 +41,11 @@ pub async fn certificate(
         let name = authorization.identifier().to_string();
         let challenge = authorization.challenge(ChallengeType::Http01);
         let mut challenge = challenge.ok_or(AcmeError::NoChallenge(name))?;
-        answers.add(&challenge.token, challenge.key_authorization().as_str());
+        let key_authorization = challenge.key_authorization();
+        answers.add(&challenge.token, key_authorization.as_str());
+        if let Some(sharing) = sharing {
+            sharing.offer_answer(&challenge.token, key_authorization.as_str()).await;
+        }
         challenge.set_ready().await?;
     }
     match order.poll_ready(&POLLING).await {
@@ -55,32 +62,23 @@ pub async fn certificate(
 pub async fn should_be_renewed(
     config: &AcmeConfig,
     state: &StateDirectory,
+    sharing: Option<&Sharing>,
     issued: &IssuedCertificate,
 ) -> Result<bool, AcmeError> {
     let Ok(identifier) = CertificateIdentifier::try_from(&issued.der) else { return Ok(false) };
-    match account(config, state).await?.renewal_info(&identifier).await {
+    let account = match sharing {
+        None => account(config, state, None).await?,
+        // Only the machine that orders makes an account, or each of them would make one.
+        Some(_) => match existing_account(state, sharing).await? {
+            Some(account) => account,
+            None => return Ok(false),
+        },
+    };
+    match account.renewal_info(&identifier).await {
         Ok((info, _)) => Ok(SystemTime::from(info.suggested_window.start) <= SystemTime::now()),
         Err(instant_acme::Error::Unsupported(_)) => Ok(false),
         Err(error) => Err(error.into()),
     }
-}
-
-/// Returns the kept account, or creates one.
-async fn account(config: &AcmeConfig, state: &StateDirectory) -> Result<Account, AcmeError> {
-    let builder = Account::builder()?;
-    if let Some(kept) = state.account() {
-        return Ok(builder.from_credentials(kept).await?);
-    }
-    let email = config.email.as_ref().map(|email| format!("mailto:{email}"));
-    let contact: Vec<&str> = email.iter().map(String::as_str).collect();
-    let new = NewAccount {
-        contact: &contact,
-        terms_of_service_agreed: true,
-        only_return_existing: false,
-    };
-    let (account, credentials) = builder.create(&new, config.directory.clone(), None).await?;
-    state.keep_account(&credentials)?;
-    Ok(account)
 }
 
 /// Returns the authority's message about the name that it could not prove.

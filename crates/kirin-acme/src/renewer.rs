@@ -1,20 +1,27 @@
 //! The renewer of one certificate: gets it, serves it, and renews it in time.
+//!
+//! `turn.rs` waits until this Kirin may order, `taking_over.rs` serves what another one got.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use kirin_origin::NearStore;
 use kirin_server::{CertificateFiles, Tls};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use crate::account::forget_account;
 use crate::challenges::Challenges;
 use crate::config::AcmeConfig;
 use crate::error::AcmeError;
 use crate::lifetime::IssuedCertificate;
 use crate::order;
-use crate::schedule::{self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures};
+use crate::schedule::{
+    self, BETWEEN_ATTEMPTS, BETWEEN_CERTIFICATES, Failures, Occasion, wait_after_others,
+};
+use crate::sharing::Sharing;
 use crate::state_directory::StateDirectory;
 
 /// The longest time for one order. An order takes seconds; one that hangs must not block later
@@ -24,9 +31,6 @@ const CONVERSATION: Duration = Duration::from_secs(600);
 /// The number of attempts at one order if the authority rejects its nonces. The library has sent
 /// each request three times by then.
 const NONCE_ATTEMPTS: usize = 5;
-
-/// The time between two looks at the lock of another Kirin.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// The time between two questions whether the authority wants an early renewal, for example because
 /// it has to revoke the certificate.
@@ -40,16 +44,31 @@ pub fn is_same(one: &[Arc<Tls>], other: &[Arc<Tls>]) -> bool {
 
 /// A certificate, the listeners that serve it, and the state that is needed to renew it.
 pub struct CertificateRenewer {
-    config: AcmeConfig,
+    pub(crate) config: AcmeConfig,
     listeners: Vec<Arc<Tls>>,
     challenges: Arc<Challenges>,
-    state: StateDirectory,
+    pub(crate) state: StateDirectory,
+    /// What machines share of it.
+    pub(crate) sharing: Option<Sharing>,
     /// The certificate that is served.
-    issued: Option<IssuedCertificate>,
+    pub(crate) issued: Option<IssuedCertificate>,
     /// The earliest time of the next order. It holds whatever dates the present certificate has.
-    earliest: SystemTime,
+    pub(crate) earliest: SystemTime,
+    /// The failures in a row, as far as this machine knows.
+    pub(crate) failures: Failures,
+    /// The last reason to try at once.
+    occasion: Occasion,
     /// Ends the waiting for the next attempt.
     renew_now: Arc<Notify>,
+}
+
+/// Why a rest has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestEnd {
+    /// The time is over, or a renewal is asked for.
+    Over,
+    /// Another machine got a certificate, which is served now.
+    TookOver,
 }
 
 impl CertificateRenewer {
@@ -66,10 +85,18 @@ impl CertificateRenewer {
             listeners,
             challenges,
             state,
+            sharing: None,
             issued: None,
             earliest: UNIX_EPOCH,
+            failures: Failures::default(),
+            occasion: Occasion { at: SystemTime::now(), is_by_operator: false },
             renew_now,
         })
+    }
+
+    /// Shares the certificate with other machines from now on, if the configuration says so.
+    pub fn share(&mut self, near: &NearStore) {
+        self.sharing = Sharing::new(&self.config, near);
     }
 
     /// Serves the certificate that is in the directory, if there is one.
@@ -94,11 +121,12 @@ impl CertificateRenewer {
     /// Gets and renews the certificate. Never returns.
     pub async fn keep(mut self) {
         let names = self.config.domains.join(", ");
-        let mut failures = self.state.failures(self.first_domain());
-        if let Some(wait) = schedule::wait_at_start(failures, SystemTime::now()) {
+        self.failures = self.state.failures(self.first_domain());
+        self.look().await;
+        if let Some(wait) = schedule::wait_at_start(self.failures, SystemTime::now()) {
             tracing::warn!(
                 "{} attempts to get a certificate for {names} have failed; next one in {} min, or on HUP ({})",
-                failures.count,
+                self.failures.count,
                 wait.as_secs() / 60,
                 self.meanwhile()
             );
@@ -106,40 +134,48 @@ impl CertificateRenewer {
         }
         loop {
             self.until_due().await;
-            let turn = self.turn().await;
-            if self.serve_what_another_got() {
+            let turn = match self.turn().await {
+                Ok(Some(turn)) => Ok(turn),
+                Ok(None) => continue,
+                Err(error) => Err(error),
+            };
+            if turn.is_ok()
+                && let Some(wait) = self.wait_after_others().await
+            {
+                drop(turn);
+                tracing::info!(
+                    "another machine got no certificate for {names}; next attempt in {} min, or on HUP ({})",
+                    wait.as_secs() / 60,
+                    self.meanwhile()
+                );
+                self.rest(Duration::ZERO, wait).await;
                 continue;
             }
             tracing::info!("asking {} for a certificate for {names}", self.config.directory);
-            let renewed = match turn {
-                Ok(lock) => {
-                    let renewed = self.renew().await;
-                    // Other Kirins look for the result in the directory when the lock is free.
-                    drop(lock);
-                    renewed
-                }
-                Err(error) => Err(error),
+            let (turn, renewed) = match turn {
+                Ok(turn) => (Some(turn), self.renew().await),
+                Err(error) => (None, Err(error)),
             };
             match renewed {
                 Ok(issued) => {
-                    failures = Failures::default();
-                    self.state.keep_failures(self.first_domain(), failures);
                     let until = httpdate::fmt_http_date(issued.lifetime.until);
                     tracing::info!("serving a new certificate for {names}, good until {until}");
                     self.issued = Some(issued);
                     self.earliest = SystemTime::now() + BETWEEN_CERTIFICATES;
+                    // Others look for the result when the turn is over.
+                    self.look().await;
+                    self.keep_failures(Failures::default()).await;
                 }
                 Err(error) => {
-                    failures = Failures {
-                        count: failures.count.saturating_add(1),
+                    let failures = Failures {
+                        count: self.failures.count.saturating_add(1),
                         last: SystemTime::now(),
+                        is_rate_limit: error.is_rate_limit(),
                     };
-                    self.state.keep_failures(self.first_domain(), failures);
-                    let wait = schedule::wait_after(
-                        failures.count,
-                        error.is_rate_limit(),
-                        schedule::random_fraction(),
-                    );
+                    self.keep_failures(failures).await;
+                    drop(turn);
+                    let random = schedule::random_fraction();
+                    let wait = schedule::wait_after(failures.count, failures.is_rate_limit, random);
                     tracing::error!(
                         "no certificate for {names} from {}: {error} ({}; next attempt in {} min, or on HUP; {})",
                         self.config.directory,
@@ -165,76 +201,79 @@ impl CertificateRenewer {
     }
 
     /// Waits until it is time to order a certificate.
-    async fn until_due(&self) {
-        let Some(issued) = &self.issued else { return };
-        if !issued.is_for(&self.config.domains) {
-            return;
+    async fn until_due(&mut self) {
+        while let Some(issued) = self.issued.clone() {
+            if !issued.is_for(&self.config.domains) {
+                return;
+            }
+            let due =
+                schedule::renewal(issued.lifetime, schedule::random_fraction()).max(self.earliest);
+            if self.rest_until(due, &issued).await == RestEnd::Over {
+                return;
+            }
         }
-        let due =
-            schedule::renewal(issued.lifetime, schedule::random_fraction()).max(self.earliest);
+    }
+
+    /// Waits until a certificate is due, or the authority wants it renewed.
+    async fn rest_until(&mut self, due: SystemTime, issued: &IssuedCertificate) -> RestEnd {
         // The wall clock decides. Somebody may set it, and it goes on while the machine sleeps.
         while let Ok(rest @ 1..) = due.duration_since(SystemTime::now()).map(|rest| rest.as_secs())
         {
-            self.rest(Duration::ZERO, Duration::from_secs(rest).min(BETWEEN_QUESTIONS)).await;
-            match order::should_be_renewed(&self.config, &self.state, issued).await {
-                Ok(true) => return,
+            let rest = Duration::from_secs(rest).min(BETWEEN_QUESTIONS);
+            if self.rest(Duration::ZERO, rest).await == RestEnd::TookOver {
+                return RestEnd::TookOver;
+            }
+            let (state, sharing) = (&self.state, self.sharing.as_ref());
+            match order::should_be_renewed(&self.config, state, sharing, issued).await {
+                Ok(true) => return RestEnd::Over,
                 Ok(false) => {}
                 Err(error) => {
                     tracing::debug!(%error, "{} does not say when to renew", self.config.directory)
                 }
             }
         }
+        RestEnd::Over
     }
 
-    /// Waits until no other Kirin orders certificates in this directory.
-    async fn turn(&self) -> Result<File, AcmeError> {
-        let mut is_logged = false;
-        loop {
-            if let Some(lock) = self.state.try_lock()? {
-                return Ok(lock);
-            }
-            if !std::mem::replace(&mut is_logged, true) {
-                tracing::info!(
-                    "another Kirin asks {} for certificates; this one waits and uses what is in {}",
-                    self.config.directory,
-                    self.config.state.display()
-                );
-            }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+    /// Returns how long to wait because another machine has just tried.
+    async fn wait_after_others(&mut self) -> Option<Duration> {
+        let shared = self.sharing.as_ref()?.failures().await;
+        if shared.last > self.failures.last {
+            self.failures = shared;
+        }
+        wait_after_others(shared, self.occasion, SystemTime::now())
+    }
+
+    /// Notes the failures in a row, for the next start of the program and for other machines.
+    async fn keep_failures(&mut self, failures: Failures) {
+        self.failures = failures;
+        self.state.keep_failures(self.first_domain(), failures);
+        if let Some(sharing) = &self.sharing {
+            sharing.keep_failures(failures).await;
         }
     }
 
-    /// Serves the certificate in the directory if another Kirin has put a new one there that need
-    /// not be renewed yet. Returns whether it does.
-    fn serve_what_another_got(&mut self) -> bool {
-        let Ok(kept) = std::fs::read(self.file())
-            .map_err(drop)
-            .and_then(|pem| IssuedCertificate::from_pem(&pem).map_err(drop))
-        else {
-            return false;
-        };
-        let is_new = self.issued.as_ref().is_none_or(|issued| issued.der != kept.der);
-        let is_due = schedule::renewal(kept.lifetime, 1.0) <= SystemTime::now();
-        if !is_new || is_due || !kept.is_for(&self.config.domains) || self.serve_kept().is_err() {
-            return false;
-        }
-        let until = httpdate::fmt_http_date(kept.lifetime.until);
-        tracing::info!(
-            "serving a certificate that another Kirin got for {}, good until {until}",
-            self.first_domain()
-        );
-        true
-    }
-
-    /// Waits for `time`, or until a renewal is asked for, but at least for `least`.
-    async fn rest(&self, least: Duration, time: Duration) {
-        let mut asked = pin!(self.renew_now.notified());
+    /// Waits for `time`, or until a renewal is asked for, but at least for `least`. It also ends
+    /// when the certificate of another machine is served.
+    pub(crate) async fn rest(&mut self, least: Duration, time: Duration) -> RestEnd {
+        let renew_now = Arc::clone(&self.renew_now);
+        let mut asked = pin!(renew_now.notified());
         // A request during `least` counts, too.
         asked.as_mut().enable();
+        let end = Instant::now() + time;
         tokio::time::sleep(least).await;
-        tokio::select! {
-            () = asked => {}
-            () = tokio::time::sleep(time.saturating_sub(least)) => {}
+        loop {
+            tokio::select! {
+                () = asked.as_mut() => {
+                    self.occasion = Occasion { at: SystemTime::now(), is_by_operator: true };
+                    return RestEnd::Over;
+                }
+                () = tokio::time::sleep_until(end) => return RestEnd::Over,
+                () = changed(&mut self.sharing) => {}
+            }
+            if self.look().await {
+                return RestEnd::TookOver;
+            }
         }
     }
 
@@ -242,7 +281,7 @@ impl CertificateRenewer {
         let result = match self.order().await {
             // The authority will never know it again.
             Err(error) if error.is_unknown_account() => {
-                self.state.forget_account()?;
+                forget_account(&self.state, self.sharing.as_ref()).await?;
                 self.order().await
             }
             result => result,
@@ -261,14 +300,16 @@ impl CertificateRenewer {
     }
 
     async fn order(&self) -> Result<String, AcmeError> {
-        let order =
-            again_if_bad_nonce(|| order::certificate(&self.config, &self.state, &self.challenges));
+        let order = again_if_bad_nonce(|| {
+            let sharing = self.sharing.as_ref();
+            order::certificate(&self.config, &self.state, sharing, &self.challenges)
+        });
         tokio::time::timeout(CONVERSATION, order)
             .await
             .map_err(|_| AcmeError::TimedOut(CONVERSATION))?
     }
 
-    fn serve_kept(&mut self) -> Result<(), AcmeError> {
+    pub(crate) fn serve_kept(&mut self) -> Result<(), AcmeError> {
         let path = self.file();
         let pem = std::fs::read(&path).map_err(|error| AcmeError::State(path, error))?;
         let issued = IssuedCertificate::from_pem(&pem)?;
@@ -283,12 +324,20 @@ impl CertificateRenewer {
         Ok(())
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.state.certificate(self.first_domain())
     }
 
-    fn first_domain(&self) -> &str {
+    pub(crate) fn first_domain(&self) -> &str {
         self.config.domains.first().map_or("", String::as_str)
+    }
+}
+
+/// Waits until what machines share may be another. Never returns if they share nothing.
+async fn changed(sharing: &mut Option<Sharing>) {
+    match sharing {
+        Some(sharing) => sharing.changed().await,
+        None => std::future::pending().await,
     }
 }
 

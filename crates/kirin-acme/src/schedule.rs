@@ -19,6 +19,9 @@ pub const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(5);
 /// must not ask each time.
 const PATIENCE_WITH_STARTS: u32 = 3;
 
+/// The most by which the clocks of two machines differ.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(60);
+
 /// The pause after the first failure. Let's Encrypt allows five failed proofs of a name in an hour.
 const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
 const LONGEST_WAIT: Duration = Duration::from_secs(12 * 3600);
@@ -34,6 +37,13 @@ pub fn renewal(lifetime: Lifetime, random: f64) -> SystemTime {
     lifetime.from + life.mul_f64(share)
 }
 
+/// Returns from when on a machine orders a certificate without a word from the origin that machines
+/// share certificates on: in the middle between the renewal and the end.
+pub fn renewal_alone(lifetime: Lifetime) -> SystemTime {
+    let life = lifetime.until.duration_since(lifetime.from).unwrap_or_default();
+    lifetime.from + life.mul_f64(5.0 / 6.0)
+}
+
 /// The failures in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
@@ -41,12 +51,45 @@ pub struct Failures {
     pub count: u32,
     /// The time of the last failure.
     pub last: SystemTime,
+    /// Whether the last failure was the authority's rate limit.
+    #[serde(default)]
+    pub is_rate_limit: bool,
 }
 
 impl Default for Failures {
     fn default() -> Self {
-        Self { count: 0, last: SystemTime::UNIX_EPOCH }
+        Self { count: 0, last: SystemTime::UNIX_EPOCH, is_rate_limit: false }
     }
+}
+
+/// The last reason to try at once, whatever has failed before.
+#[derive(Clone, Copy, Debug)]
+pub struct Occasion {
+    /// The time of it.
+    pub at: SystemTime,
+    /// Whether it is the word of an operator, and not the start of the program.
+    pub is_by_operator: bool,
+}
+
+/// Returns how long a machine waits because an attempt of any machine has failed, if at all. What
+/// was tried since the occasion is not tried again: the others had the same one.
+pub fn wait_after_others(
+    failures: Failures,
+    occasion: Occasion,
+    now: SystemTime,
+) -> Option<Duration> {
+    let is_new = failures.last < occasion.at;
+    if is_new && (occasion.is_by_operator || failures.count < PATIENCE_WITH_STARTS) {
+        return None;
+    }
+    // A clock of a machine that is wrong by more than that does not hold the others.
+    let gone = match now.duration_since(failures.last) {
+        Ok(gone) => gone,
+        Err(ahead) if ahead.duration() < CLOCK_DIFFERENCE => Duration::ZERO,
+        Err(_) => return None,
+    };
+    let wait = wait_after(failures.count, failures.is_rate_limit, 0.0).saturating_sub(gone);
+    Some(wait).filter(|wait| failures.count > 0 && !wait.is_zero())
 }
 
 /// Returns how long to wait at the start because of earlier failures, if at all.
@@ -76,6 +119,29 @@ pub fn random_fraction() -> f64 {
 mod tests {
     use super::*;
 
+    fn failures(count: u32, last: SystemTime) -> Failures {
+        Failures { count, last, is_rate_limit: false }
+    }
+
+    #[test]
+    fn a_machine_tries_again_after_the_wait_or_on_an_occasion_of_its_own() {
+        let second =
+            |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + seconds);
+        let wait = |failures, occasion, is_by_operator, now| {
+            let occasion = Occasion { at: second(occasion), is_by_operator };
+            wait_after_others(failures, occasion, second(now)).map(|wait| wait.as_secs())
+        };
+        let one = failures(1, second(500));
+        assert_eq!(wait(Failures::default(), 0, false, 0), None);
+        assert_eq!((wait(one, 400, false, 501), wait(one, 400, true, 501)), (Some(299), Some(299)));
+        assert_eq!((wait(one, 400, false, 800), wait(one, 600, false, 601)), (None, None));
+        let three = failures(3, second(500));
+        assert_eq!((wait(three, 600, false, 700), wait(three, 600, true, 700)), (Some(1000), None));
+        let limited = Failures { is_rate_limit: true, ..one };
+        assert_eq!(wait(limited, 400, false, 501), Some(7199));
+        assert_eq!((wait(one, 400, false, 490), wait(one, 400, false, 400)), (Some(300), None));
+    }
+
     #[test]
     fn a_certificate_is_renewed_at_two_thirds_of_its_life_or_a_little_earlier() {
         let day = Duration::from_secs(86_400);
@@ -85,6 +151,8 @@ mod tests {
             let due = renewal(lifetime, random).duration_since(from).unwrap();
             assert!(due.abs_diff(day * after) < Duration::from_secs(1), "{days} days: {due:?}");
         }
+        let lifetime = Lifetime { from, until: from + day * 90 };
+        assert_eq!(renewal_alone(lifetime), from + day * 75);
         let never = Lifetime { from, until: from - day };
         assert_eq!(renewal(never, 0.5), from, "dates that make no sense are no reason to wait");
     }
@@ -105,14 +173,11 @@ mod tests {
         let last = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
         let wait = |count, seconds| {
             let now = last + Duration::from_secs(seconds);
-            wait_at_start(Failures { count, last }, now).map(|wait| wait.as_secs())
+            wait_at_start(failures(count, last), now).map(|wait| wait.as_secs())
         };
         assert_eq!((wait(0, 0), wait(2, 0), wait(3, 0)), (None, None, Some(1200)));
         assert_eq!((wait(3, 1000), wait(3, 1200), wait(4, 1200)), (Some(200), None, Some(1200)));
-        assert_eq!(
-            wait_at_start(Failures { count: 3, last }, SystemTime::UNIX_EPOCH),
-            Some(FIRST_WAIT * 4)
-        );
+        assert_eq!(wait_at_start(failures(3, last), SystemTime::UNIX_EPOCH), Some(FIRST_WAIT * 4));
     }
 
     #[test]

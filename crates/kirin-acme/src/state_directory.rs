@@ -30,7 +30,7 @@ pub struct StateDirectory {
 impl StateDirectory {
     /// Makes the directory if it does not exist. `authority` is the URL of its ACME directory.
     pub fn open(root: &Path, authority: &str) -> Result<Self, AcmeError> {
-        let directory = root.join(file_name(authority));
+        let directory = root.join(authority_name(authority));
         let made = || -> io::Result<()> {
             // The operator may have named a directory with other files in it. Its mode stays as it
             // is.
@@ -114,6 +114,15 @@ impl StateDirectory {
         self.write(&path, &text)
     }
 
+    /// Writes a copy of the account of all machines, unless it is there.
+    pub fn copy_account(&self, account: &AccountCredentials) -> Result<(), AcmeError> {
+        let text = serde_json::to_vec(account).unwrap_or_default();
+        match fs::read(self.directory.join(ACCOUNT)).is_ok_and(|kept| kept == text) {
+            true => Ok(()),
+            false => self.keep_account(account),
+        }
+    }
+
     /// Removes the account.
     pub fn forget_account(&self) -> Result<(), AcmeError> {
         let path = self.directory.join(ACCOUNT);
@@ -155,7 +164,7 @@ impl StateDirectory {
 }
 
 /// Returns the URL of an authority as a file name.
-fn file_name(address: &str) -> String {
+pub fn authority_name(address: &str) -> String {
     let address = address.split_once("://").map_or(address, |(_, rest)| rest);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     address.chars().map(plain).collect::<String>().trim_start_matches('.').to_owned()
@@ -198,9 +207,9 @@ mod tests {
     #[test]
     fn the_file_name_of_an_address_stays_in_the_directory() {
         assert_eq!(
-            file_name("https://acme-v02.api.letsencrypt.org/directory"),
+            authority_name("https://acme-v02.api.letsencrypt.org/directory"),
             "acme-v02.api.letsencrypt.org-directory"
         );
-        assert_eq!(file_name("https://../../etc"), "-..-etc");
+        assert_eq!(authority_name("https://../../etc"), "-..-etc");
     }
 }

@@ -7,6 +7,7 @@ use kirin_acme::AcmeConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::acme_shared_key::read_shared_key;
 use crate::acme_values::{acme_directory, acme_domain, acme_email};
 use crate::include::absolute;
 use crate::source::{ConfigError, ConfigSource};
@@ -36,6 +37,11 @@ pub struct AcmeSection {
     /// Default: `acme` in systemd's `$STATE_DIRECTORY`, or else in `/var/lib/kirin` for root and in
     /// `~/.local/state/kirin` for others.
     pub state: Option<String>,
+    /// A file with a secret, such as `"acme.key"`: 32 random bytes as 64 hexadecimal digits
+    /// (`openssl rand -hex 32`) or in base64. Machines with the same file and the same
+    /// `store.origin` share one account, one certificate and one order. What they share is
+    /// encrypted. Default: this machine gets a certificate of its own.
+    pub shared_key_file: Option<Written<String>>,
 }
 
 /// The address of an authority's ACME directory (RFC 8555 section 7.1.1).
@@ -83,7 +89,9 @@ pub fn check_acme(
         })?,
     };
     let email = section.email.as_ref().map(|email| email.to_string());
-    Ok(AcmeConfig { domains, email, directory, state })
+    let shared_key = section.shared_key_file.as_ref();
+    let shared_key = shared_key.map(|file| read_shared_key(file, source)).transpose()?;
+    Ok(AcmeConfig { domains, email, directory, state, shared_key })
 }
 
 fn default_state() -> Option<PathBuf> {

@@ -15,6 +15,7 @@ use kirin_user::User;
 use kirin_workers::AppConfig;
 
 use crate::access_log::{AccessLogConfig, LogsOfFile};
+use crate::acme_shared_key::check_shared_keys;
 use crate::admin::check_admin;
 use crate::app::check_app;
 use crate::file::ConfigFile;
@@ -165,6 +166,7 @@ fn check(
     if let Some(listeners) = &listeners {
         errors.keep(check_acme_listeners(&file.listener, listeners, source));
     }
+    errors.keep(check_shared_keys(&file.listener, file.store.origin.is_some(), source));
     let apps = file.app.iter().map(|section| check_app(section, source, errors));
     let apps = complete(apps.collect());
     check_unique("app", "name", file.app.iter().map(|app| &app.name), source, errors);
@@ -246,11 +248,12 @@ fn check(
 }
 
 impl Config {
-    /// Numbers the routes, and takes over what goes on in those of `before`.
+    /// Numbers the routes, names their shared limits, and takes over what goes on in `before`.
     fn continue_from(&mut self, before: Option<&Self>) {
         let routes_before = before.map(|before| &before.gateway);
         let next = before.map_or(0, |before| before.next_route);
         self.next_route = self.gateway.number_routes(routes_before, next);
+        self.gateway.name_shared_limits();
         if let Some(before) = routes_before {
             self.gateway.continue_routes(before);
         }
@@ -311,6 +314,7 @@ fn check_all_sites(
         checks,
         redirect_tables: RedirectTables::default(),
         item_limit_bytes: file.store.item_limit.length(),
+        has_origin: file.store.origin.is_some(),
         file_logs: logs,
         logs: RefCell::default(),
     };

@@ -8,6 +8,7 @@
 mod access;
 mod access_log;
 mod acme;
+mod acme_shared_key;
 mod acme_values;
 mod admin;
 mod app;

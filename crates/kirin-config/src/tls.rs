@@ -86,6 +86,16 @@ pub struct ListenerTls {
     pub acme: Option<AcmeConfig>,
 }
 
+impl ListenerTls {
+    /// Returns the files that are read again.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let key = self.acme.as_ref().and_then(|acme| acme.shared_key.as_ref());
+        let mut files = self.tls.files();
+        files.extend(key.map(|key| key.path.clone()));
+        files
+    }
+}
+
 /// Checks `section` and reads the files that it names.
 pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<ListenerTls, ConfigError> {
     let span = section.certificates.span();

@@ -50,6 +50,16 @@ enum KeptClient {
 }
 
 impl KeptHead {
+    /// Copies a head that no route has changed yet.
+    pub fn new(request: &RequestHead<'_>, origin: Origin<'_>) -> Self {
+        Self::copy(request, request.fields, origin)
+    }
+
+    /// Calls `work` with the head as it was sent, and with its origin.
+    pub fn with<R>(&self, work: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R) -> R {
+        work(&self.head(&self.fields()), self.origin())
+    }
+
     /// Copies the head, with these fields, so that it outlives the connection's buffer.
     fn copy(request: &RequestHead<'_>, fields: &[Header<'_>], origin: Origin<'_>) -> Self {
         let fields = fields.iter();

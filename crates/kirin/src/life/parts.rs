@@ -12,6 +12,7 @@ use kirin_gateway::routing::site_names::SiteNames;
 use kirin_memcache::MemcachedServer;
 use kirin_observe::advise::Runs;
 use kirin_observe::live::observer::LiveLoop;
+use kirin_observe::machines::Machines;
 use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_observe::metrics::{Metrics, NamedParts, WorkerReadings};
 use kirin_observe::observed::{ObservedParts, ProcessCounts};
@@ -41,6 +42,8 @@ pub struct Parts {
     pub store: Arc<Store>,
     /// The server that has the items of the store.
     pub origin: Option<Arc<StoreOrigin>>,
+    /// This machine and the others with the same origin.
+    pub machines: Option<Arc<Machines>>,
     /// The counters of the caches, by event loop.
     pub cache_counters: Vec<Arc<CacheCounters>>,
     /// The live tables of requests, by event loop.
@@ -80,7 +83,8 @@ pub struct Parts {
 }
 
 impl Parts {
-    fn near(&self) -> NearStore {
+    /// Returns the store, and the origin behind it if there is one.
+    pub fn near(&self) -> NearStore {
         NearStore::new(Arc::clone(&self.store), self.origin.clone())
     }
 
@@ -119,6 +123,7 @@ impl Parts {
         let session_cookie = config.gateway.session_cookie.iter();
         let mut serving = self.serving.clone();
         serving["urls"] = configured.urls().into();
+        serving["configuration"] = configured.digest().into();
         AdminParts {
             observed: ObservedParts {
                 store: Arc::clone(&self.store),
@@ -141,6 +146,7 @@ impl Parts {
                 process: PROCESS_COUNTS,
             },
             near: self.near(),
+            machines: self.machines.clone(),
             sites: Arc::new(SiteNames::from_config(&config.gateway)),
             metrics: Arc::new(Metrics {
                 store: Arc::clone(&self.store),

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use kirin_config::Config;
+use kirin_config::{Config, ListenerTls};
 use kirin_observe::served::Served;
 use kirin_user::{User, is_root};
 use rustix::fs::{Access, access};
@@ -44,7 +44,7 @@ pub fn check(config: &Config, served: Option<&Served>) -> Result<(), Unreadable>
         _ => Vec::new(),
     };
     let tls = config.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    let of_tls = tls.flat_map(|listener| listener.tls.files());
+    let of_tls = tls.flat_map(ListenerTls::files);
     let of_origin = config.store.origin_files.iter().cloned();
     let of_routes = config.redirect_files.iter().cloned();
     let mut files = of_config.into_iter().chain(of_tls).chain(of_origin).chain(of_routes);

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use http::StatusCode;
-use kirin_acme::{CHALLENGE_PATH, Challenges};
+use kirin_acme::{ChallengeAnswer, ChallengeLookup, Challenges, challenge_token};
+use kirin_gateway::request::kept_request::KeptHead;
 use kirin_gateway::routing::router::Router;
 use kirin_http::host::without_port;
 use kirin_http::{Answer, AnsweredBy, Body, Handler, Origin, RequestHead, Response};
@@ -32,9 +33,11 @@ impl Handler for Entrance {
         if self.blocked.has(origin.peer) {
             return Answer::Now(Response::error(StatusCode::FORBIDDEN));
         }
-        if is_challenge(request.path) {
-            if let Some(response) = self.challenges.answer(request) {
-                return Answer::Now(response);
+        if let Some(token) = challenge_token(request.path) {
+            match self.challenges.answer(request, token) {
+                ChallengeAnswer::Known(response) => return Answer::Now(response),
+                ChallengeAnswer::Elsewhere(lookup) => return self.ask(lookup, request, origin),
+                ChallengeAnswer::Unknown => {}
             }
         // A trusted proxy may have said that its client uses https.
         } else if let Some(port) = self.redirect_to_https
@@ -44,20 +47,40 @@ impl Handler for Entrance {
         {
             return Answer::Now(to_https(request, port));
         }
-        let answer = self.router.answer(request, origin);
-        match &self.hsts {
-            None => answer,
-            Some(value) => with_hsts(answer, Rc::clone(value)),
-        }
+        route(&self.router, self.hsts.clone(), request, origin)
     }
 }
 
-/// Returns whether an authority may ask for this path. A token consists of base64url characters
-/// (RFC 8555 section 8.3). A path with `..` or `%2F` would be another page of the site.
-fn is_challenge(path: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    path.strip_prefix(CHALLENGE_PATH)
-        .is_some_and(|token| !token.is_empty() && token.bytes().all(is_part))
+impl Entrance {
+    /// Asks the origin of the store for the answer to a challenge, and then the routes.
+    #[cold]
+    fn ask(&self, lookup: ChallengeLookup, head: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
+        let (router, hsts) = (Rc::clone(&self.router), self.hsts.clone());
+        let head = KeptHead::new(head, origin);
+        Answer::later(move |body| async move {
+            match lookup.response().await {
+                Some(response) => response,
+                None => {
+                    let answer = head.with(|head, origin| route(&router, hsts, head, origin));
+                    answer.response(body).await
+                }
+            }
+        })
+    }
+}
+
+/// Asks the routes.
+fn route(
+    router: &Router,
+    hsts: Option<Rc<str>>,
+    request: &RequestHead<'_>,
+    origin: Origin<'_>,
+) -> Answer {
+    let answer = router.answer(request, origin);
+    match hsts {
+        None => answer,
+        Some(value) => with_hsts(answer, value),
+    }
 }
 
 /// Redirects to https. Status 308 keeps method and body (RFC 9110 section 15.4.9).

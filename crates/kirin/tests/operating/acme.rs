@@ -28,18 +28,18 @@ fn serve_domains(site: &Site, pebble: &Pebble, domains: &[&str]) -> Command {
 }
 
 /// Trusts pebble's directory, and keeps its state in the site.
-fn command(site: &Site, pebble: &Pebble) -> Command {
+pub fn command(site: &Site, pebble: &Pebble) -> Command {
     let mut command = kirin_command(site);
     command.env("SSL_CERT_FILE", pebble.own_authority()).env("STATE_DIRECTORY", site.path("state"));
     command
 }
 
-fn connect(kirin: &Kirin, name: &str, root: &str) -> std::io::Result<TlsClient> {
+pub fn connect(kirin: &Kirin, name: &str, root: &str) -> std::io::Result<TlsClient> {
     TlsClient::connect(kirin.address(), name, &TlsSetup::with_root(root, None, TLSv1_3))
 }
 
 /// Returns where the site keeps the files that it got from `pebble`.
-fn kept(site: &Site, pebble: &Pebble) -> PathBuf {
+pub fn kept(site: &Site, pebble: &Pebble) -> PathBuf {
     let name = pebble.url().replace("https://", "").replace([':', '/'], "-");
     site.path("state/acme").join(name)
 }
@@ -96,7 +96,7 @@ fn start(site: &Site, pebble: &Pebble, config: &str) -> Kirin {
 }
 
 /// Stores a certificate where the one of `pebble` would be.
-fn keep(site: &Site, pebble: &Pebble, name: &str, issued: &Issued) {
+pub fn keep(site: &Site, pebble: &Pebble, name: &str, issued: &Issued) {
     let kept = kept(site, pebble);
     fs::create_dir_all(&kept).expect("a directory");
     fs::write(kept.join(name), format!("{}{}", issued.key, issued.chain)).expect("a certificate");

@@ -7,6 +7,7 @@
 mod access_log;
 mod access_logs;
 mod acme;
+mod acme_shared;
 mod admin;
 mod admin_default;
 mod advise;
