@@ -9,10 +9,12 @@ use clap::{ArgGroup, Args};
 use kirin_cache::key::target_prefix;
 use kirin_gateway::purge::command::{MAX_KEY_BYTES, Purge as Names, Purged};
 use kirin_http::ListenAddress;
+use serde::Deserialize;
 
 use crate::print::print;
 use crate::running::RunningKirin;
 use crate::running::target::{CommandTarget, connect};
+use crate::units::number_of;
 
 /// The arguments of `kirin purge`.
 #[derive(Args)]
@@ -45,23 +47,33 @@ pub fn run(arguments: PurgeArgs) -> Result<(), String> {
     let target = at.find()?;
     let names = Names { keys, prefixes, tags, soft };
     names.check()?;
-    let purged = purge(&target, &names, site.as_deref())?;
-    print(&describe(&names, purged))
+    let answer = purge(&target, &names, site.as_deref())?;
+    print(&describe(&names, &answer))
+}
+
+/// What was purged, and where.
+#[derive(Deserialize)]
+struct PurgeAnswer {
+    #[serde(flatten)]
+    purged: Purged,
+    /// The number of machines with the same origin, if there is one.
+    #[serde(default)]
+    machines: Option<u64>,
 }
 
 /// Purges by the admin listener, or by the memcached port if there is none. With `site`, the names
 /// are those of a site.
-fn purge(target: &CommandTarget, names: &Names, site: Option<&str>) -> Result<Purged, String> {
+fn purge(target: &CommandTarget, names: &Names, site: Option<&str>) -> Result<PurgeAnswer, String> {
     // The memcached port knows no sites.
     let full_names = site.map_or(Ok(names.clone()), |site| names.of_site(site))?;
     let mut failures = Vec::new();
     match purge_by_admin(target, names, site) {
-        Ok(purged) => return Ok(purged),
+        Ok(answer) => return Ok(answer),
         Err(failure) => failures.push(failure),
     }
     for address in target.memcached() {
         match purge_by_memcached(address, &full_names) {
-            Ok(purged) => return Ok(purged),
+            Ok(purged) => return Ok(PurgeAnswer { purged, machines: None }),
             Err(failure) => failures.push(format!("memcached port {address}: {failure}")),
         }
     }
@@ -72,7 +84,7 @@ fn purge_by_admin(
     target: &CommandTarget,
     names: &Names,
     site: Option<&str>,
-) -> Result<Purged, String> {
+) -> Result<PurgeAnswer, String> {
     let Names { keys, prefixes, tags, soft } = names;
     let body = serde_json::json!({
         "keys": keys, "prefixes": prefixes, "tags": tags, "soft": soft, "site": site
@@ -140,7 +152,8 @@ fn purge_by_memcached(address: &ListenAddress, names: &Names) -> Result<Purged, 
 }
 
 /// Describes what was purged.
-fn describe(names: &Names, purged: Purged) -> String {
+fn describe(names: &Names, answer: &PurgeAnswer) -> String {
+    let PurgeAnswer { purged, machines } = answer;
     let mut parts = Vec::new();
     for (what, found, named) in [
         ("keys", purged.keys, names.keys.len()),
@@ -152,5 +165,6 @@ fn describe(names: &Names, purged: Purged) -> String {
         }
     }
     let softly = if names.soft { " softly" } else { "" };
-    format!("purged{softly} {}\n", parts.join(", "))
+    let machines = machines.map(|machines| format!(" on {}", number_of(machines, "machine")));
+    format!("purged{softly} {}{}\n", parts.join(", "), machines.unwrap_or_default())
 }

@@ -7,6 +7,7 @@
 //! | [`observed`] | the parts of the program that can be seen |
 //! | [`live`] | the live table: which URLs get requests now |
 //! | [`metrics`] | the numbers for Prometheus |
+//! | [`machines`] | all machines with the same origin |
 //! | [`status`], [`top`] | the answers to `GET /status` and `GET /top` |
 //! | [`status_page`] | the same numbers in a browser |
 //! | [`profile`], [`advise`] | the answers to `kirin profile` and `kirin advise` |
@@ -19,6 +20,7 @@ pub mod advise;
 pub mod answers;
 pub mod client_accounts;
 pub mod live;
+pub mod machines;
 pub mod metrics;
 pub mod observed;
 pub mod profile;

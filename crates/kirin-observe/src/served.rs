@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The most bytes of a path that are readable in the name of a socket. A path of a socket has at
 /// most 107 bytes (unix(7)), and its directory needs up to 43 of them.
@@ -92,6 +92,16 @@ impl Served {
     }
 }
 
+/// Returns a short text that differs if the files of two configurations do. People compare it.
+pub fn configuration_digest<'a>(files: impl Iterator<Item = &'a str>) -> String {
+    let mut hasher = Xxh3::new();
+    files.for_each(|text| {
+        hasher.update(text.as_bytes());
+        hasher.update(&[0]);
+    });
+    format!("{:08x}", hasher.digest() as u32)
+}
+
 fn key(kind: &str, name: &[u8]) -> Vec<u8> {
     [kind.as_bytes(), name].join(&0)
 }
@@ -155,6 +165,15 @@ mod tests {
             (Served::from_target("http://127.0.0.1:3000/"), "127.0.0.1-3000-ba194d3c630dc1bc.sock"),
         ] {
             assert_eq!(served.socket_name(), name);
+        }
+    }
+
+    #[test]
+    fn configurations_with_other_files_have_another_digest() {
+        let digests = [&["a"][..], &["a", "b"], &["ab"], &["b", "a"], &[]];
+        let digests = digests.map(|files| configuration_digest(files.iter().copied()));
+        for (index, digest) in digests.iter().enumerate() {
+            assert!(digest.len() == 8 && !digests[..index].contains(digest), "{digests:?}");
         }
     }
 

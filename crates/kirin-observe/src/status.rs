@@ -93,13 +93,16 @@ fn status_of_maintenance(observed: &ObservedParts) -> Value {
 /// Returns the addresses that an operator has blocked.
 fn status_of_blocks(observed: &ObservedParts) -> Value {
     let now = Instant::now();
-    let of_one = |block: &Block| {
+    let of_one = |block: Block, on_all_machines: bool| {
         json!({
             "network": network_name(block.network),
             "seconds_left": block.end.saturating_duration_since(now).as_secs(),
+            "on_all_machines": on_all_machines,
         })
     };
-    observed.blocked.list(now).iter().map(of_one).collect()
+    let (own, shared) = (observed.blocked.list(now), observed.blocked.list_shared(now));
+    let own = own.into_iter().map(|block| of_one(block, false));
+    own.chain(shared.into_iter().map(|block| of_one(block, true))).collect()
 }
 
 /// Returns the bytes that are held for clients.

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use kirin_workers::App;
 
+use crate::live::counts::Times;
 use crate::live::report;
 use crate::live::snapshot::{Snapshot, WorkerReport};
 use crate::observed::ObservedParts;
@@ -12,12 +13,32 @@ use crate::status;
 /// Returns the program at this moment. This reads files of `/proc` and adds up the tables of all
 /// event loops, so call it on a thread of its own.
 pub fn snapshot(observed: &ObservedParts) -> Snapshot {
+    snapshot_with(observed, Times::LeftOut)
+}
+
+/// Returns the same with the times that are needed to add it to the snapshots of other machines,
+/// and without the queries of slow requests, which may have secrets.
+pub fn addable_snapshot(observed: &ObservedParts) -> Snapshot {
+    let mut snapshot = snapshot_with(observed, Times::Included);
+    snapshot.leave_out_queries();
+    snapshot
+}
+
+/// Returns the same without URLs and workers.
+pub fn summary(observed: &ObservedParts) -> Snapshot {
+    let mut snapshot = addable_snapshot(observed);
+    (snapshot.live.urls, snapshot.workers) = Default::default();
+    snapshot
+}
+
+fn snapshot_with(observed: &ObservedParts, times: Times) -> Snapshot {
     let now = Instant::now();
     Snapshot {
         uptime_ms: now.saturating_duration_since(observed.started).as_millis() as u64,
-        live: report::read(&observed.live, now),
+        live: report::read(&observed.live, now, times),
         workers: observed.apps.iter().flat_map(|app| workers(app, now)).collect(),
         status: status::status(observed),
+        machines: None,
     }
 }
 
@@ -43,6 +64,7 @@ fn workers(app: &App, now: Instant) -> Vec<WorkerReport> {
             },
         );
         WorkerReport {
+            machine: String::new(),
             app: app.name().to_owned(),
             pid: worker.pid,
             generation: worker.generation,

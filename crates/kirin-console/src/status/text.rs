@@ -7,6 +7,7 @@ use std::io::IsTerminal;
 
 use serde_json::Value;
 
+use super::machines::names;
 use crate::colours;
 use crate::table::TextTable;
 use crate::units::{bytes, count, duration, latency, number_of, percent, plain};
@@ -34,7 +35,8 @@ pub enum Colours {
 }
 
 impl Colours {
-    fn of_standard_output() -> Self {
+    /// Returns whether standard output is a terminal with colours.
+    pub fn of_standard_output() -> Self {
         match std::io::stdout().is_terminal() && colours::are_wanted() {
             true => Self::On,
             false => Self::Off,
@@ -42,7 +44,7 @@ impl Colours {
     }
 
     /// Returns `text` in a style of SGR (ECMA-48).
-    fn paint(self, style: &str, text: &str) -> String {
+    pub fn paint(self, style: &str, text: &str) -> String {
         match self {
             Self::On => format!("\x1b[{style}m{text}\x1b[0m"),
             Self::Off => text.to_owned(),
@@ -50,8 +52,11 @@ impl Colours {
     }
 }
 
-const BOLD: &str = "1";
-const RED: &str = "1;31";
+/// The style of headings.
+pub const BOLD: &str = "1";
+
+/// The style of warnings.
+pub const RED: &str = "1;31";
 
 /// Returns the text for a status.
 pub fn render(status: &Value, colours: Colours) -> String {
@@ -80,6 +85,7 @@ pub fn render(status: &Value, colours: Colours) -> String {
     clients(&mut text, status);
     store(&mut text, &status["store"]);
     origin(&mut text, &status["origin"]);
+    others(&mut text, &status["machines"]);
     cache(&mut text, &status["cache"]);
     let add_table = |text: &mut String, table: TextTable| {
         if !table.is_empty() {
@@ -118,12 +124,13 @@ fn title(status: &Value) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn number(value: &Value, key: &str) -> Option<u64> {
+/// Returns a count, if the program has sent it.
+pub fn number(value: &Value, key: &str) -> Option<u64> {
     value[key].as_u64()
 }
 
 /// Returns a count, or zero if the program did not send it.
-fn or_zero(value: &Value, key: &str) -> u64 {
+pub fn or_zero(value: &Value, key: &str) -> u64 {
     number(value, key).unwrap_or_default()
 }
 
@@ -266,7 +273,8 @@ fn blocked(blocks: &Value) -> Option<String> {
     let blocks = blocks.as_array().filter(|blocks| !blocks.is_empty())?;
     let shown = blocks.iter().take(MAX_BLOCKS_SHOWN).map(|block| {
         let network = plain(block["network"].as_str().unwrap_or("?"));
-        format!("{network} for {}", duration(or_zero(block, "seconds_left")))
+        let machines = if block["on_all_machines"] == true { " on all machines" } else { "" };
+        format!("{network} for {}{machines}", duration(or_zero(block, "seconds_left")))
     });
     let mut shown: Vec<String> = shown.collect();
     if blocks.len() > MAX_BLOCKS_SHOWN {
@@ -335,6 +343,13 @@ fn origin(text: &mut String, origin: &Value) {
     blocks(text, "origin", &lines);
 }
 
+/// Adds the machines with the same origin, if they are known.
+fn others(text: &mut String, machines: &Value) {
+    let Some(all) = machines.as_array() else { return };
+    let shown = names(all.iter().filter_map(Value::as_str).map(plain));
+    blocks(text, "machines", &[format!("{} ({shown})", count(all.len() as u64))]);
+}
+
 fn cache(text: &mut String, cache: &Value) {
     if !cache.is_object() {
         return;
@@ -368,7 +383,7 @@ fn cache(text: &mut String, cache: &Value) {
 }
 
 /// Returns the cell of a count, which is empty if the program did not send it.
-fn cell(value: &Value, key: &str) -> String {
+pub fn cell(value: &Value, key: &str) -> String {
     number(value, key).map(count).unwrap_or_default()
 }
 

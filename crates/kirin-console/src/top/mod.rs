@@ -19,7 +19,10 @@ use clap::Args;
 use crate::number::within;
 use crate::print::print;
 use crate::running::RunningKirin;
-use source::SnapshotSource;
+use source::{About, SnapshotSource};
+
+/// The least time between two snapshots of all machines. Each makes two in a second.
+const LEAST_PAUSE_OF_ALL: Duration = Duration::from_millis(500);
 
 /// The arguments of `kirin top`.
 #[derive(Args)]
@@ -27,6 +30,10 @@ pub struct Top {
     /// Print all tables once, as plain text. This is the default if the output is not a terminal
     #[arg(long)]
     pub once: bool,
+    /// Show all machines with the same origin of the store as one: the rows of the same site and
+    /// pattern are added up. At most two snapshots in a second
+    #[arg(long)]
+    pub all: bool,
     /// Show a Kirin on another machine: a destination of ssh, such as user@host. The other options
     /// then mean files and sockets of that machine, on which `kirin` must be installed
     #[arg(long, value_name = "HOST")]
@@ -47,10 +54,12 @@ pub struct Top {
 
 /// Carries out the command.
 pub fn run(arguments: &Top) -> Result<(), String> {
-    let pause = Duration::from_millis((arguments.interval * 1000.0) as u64);
+    let least = if arguments.all { LEAST_PAUSE_OF_ALL } else { Duration::ZERO };
+    let pause = Duration::from_millis((arguments.interval * 1000.0) as u64).max(least);
+    let about = if arguments.all { About::AllMachines } else { About::OneMachine };
     let source = match &arguments.ssh {
-        Some(host) => SnapshotSource::by_ssh(host, &arguments.at, arguments.interval)?,
-        None => SnapshotSource::of(arguments.at.find()?),
+        Some(host) => SnapshotSource::by_ssh(host, &arguments.at, arguments.interval, about)?,
+        None => SnapshotSource::of(arguments.at.find()?, about),
     };
     let mut source = source.only(arguments.site.as_deref());
     let first = source.next()?;

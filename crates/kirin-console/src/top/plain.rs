@@ -12,6 +12,9 @@ const MAX_ROWS: usize = 20;
 /// Returns all tables that are not empty.
 pub fn text(snapshot: &Snapshot) -> String {
     let mut text = format!("{}\n", title(snapshot));
+    for left_out in snapshot.machines.iter().flat_map(|machines| &machines.left_out) {
+        text.push_str(&format!("{left_out}\n"));
+    }
     let mut tables = vec![Rates::between(None, snapshot).table()];
     tables.extend(views::all(snapshot, Span::LastMinute));
     for mut table in tables {
@@ -36,9 +39,18 @@ pub fn text(snapshot: &Snapshot) -> String {
     text
 }
 
-/// Returns one line about the program.
+/// Returns one line about the program, or about the machines if there are several.
 pub fn title(snapshot: &Snapshot) -> String {
     let version = snapshot.status["version"].as_str().unwrap_or_default();
+    if let Some(machines) = &snapshot.machines {
+        let silent = match machines.silent.as_slice() {
+            [] => String::new(),
+            silent => format!("  no answer: {}", silent.join(", ")),
+        };
+        let all = machines.answered.len() + machines.silent.len();
+        let plural = if all == 1 { "" } else { "s" };
+        return format!("kirin {version}  {all} machine{plural}{silent}");
+    }
     let up = units::duration(snapshot.uptime_ms / 1000);
     format!("kirin {version}  pid {}  up {up}", snapshot.number(&["pid"]))
 }
@@ -72,6 +84,8 @@ pub fn aligned(text: &str, width: usize, to_the_right: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kirin_observe::live::snapshot::SnapshotMachines;
+
     use super::*;
     use crate::top::sample::snapshot;
 
@@ -90,6 +104,22 @@ mod tests {
             assert!(text.contains(line), "no {line:?} in\n{text}");
         }
         assert!(text.lines().all(|line| line.trim_end() == line), "{text}");
+    }
+
+    #[test]
+    fn the_title_names_the_machines_that_do_not_answer() {
+        let mut snapshot = snapshot();
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        snapshot.machines = Some(SnapshotMachines {
+            answered: names(&["a", "b"]),
+            silent: names(&["c", "d"]),
+            left_out: names(&["a: without 5 URLs"]),
+        });
+        let text = text(&snapshot);
+        assert!(
+            text.starts_with("kirin 0.1.0  4 machines  no answer: c, d\na: without 5 URLs\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use kirin_observe::live::snapshot::Snapshot;
 
 use crate::running::RunningKirin;
-use crate::running::target::CommandTarget;
+use crate::running::target::{CommandTarget, without_conflict};
 
 /// The largest snapshot in bytes.
 const SNAPSHOT_LIMIT_BYTES: u64 = 16 << 20;
@@ -18,10 +18,19 @@ pub struct SnapshotSource {
     site: Option<String>,
 }
 
+/// What snapshots are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The machine that is asked.
+    OneMachine,
+    /// All machines with the same origin of the store.
+    AllMachines,
+}
+
 /// Where the snapshots are made.
 enum SnapshotOrigin {
     /// An admin listener.
-    Listener(CommandTarget),
+    Listener(CommandTarget, About),
     /// The output of `ssh HOST kirin top --stream`.
     Remote(Remote),
 }
@@ -35,8 +44,8 @@ struct Remote {
 
 impl SnapshotSource {
     /// Returns the source that asks an admin listener.
-    pub fn of(target: CommandTarget) -> Self {
-        Self { origin: SnapshotOrigin::Listener(target), site: None }
+    pub fn of(target: CommandTarget, about: About) -> Self {
+        Self { origin: SnapshotOrigin::Listener(target, about), site: None }
     }
 
     /// Returns this source with the URLs of one site only. `None` leaves it as it is.
@@ -45,13 +54,21 @@ impl SnapshotSource {
     }
 
     /// Starts `ssh HOST kirin top --stream`. `at` is the Kirin as the other machine sees it.
-    pub fn by_ssh(host: &str, at: &RunningKirin, interval: f64) -> Result<Self, String> {
+    pub fn by_ssh(
+        host: &str,
+        at: &RunningKirin,
+        interval: f64,
+        about: About,
+    ) -> Result<Self, String> {
         // ssh would take it as an option, and some of its options run commands.
         if host.starts_with('-') {
             return Err(format!("--ssh {host}: a host does not begin with `-`"));
         }
         let mut remote = vec!["kirin".to_owned(), "top".into(), "--stream".into()];
         remote.extend(["--interval".into(), interval.to_string()]);
+        if about == About::AllMachines {
+            remote.push("--all".into());
+        }
         remote.extend(at.arguments());
         let remote: Vec<String> = remote.iter().map(|word| quoted(word)).collect();
         let mut child = Command::new("ssh")
@@ -70,7 +87,10 @@ impl SnapshotSource {
     /// Fetches a snapshot. A remote one is waited for.
     pub fn next(&mut self) -> Result<Snapshot, String> {
         let mut snapshot = match &mut self.origin {
-            SnapshotOrigin::Listener(target) => parse(&target.get("/top")?)?,
+            SnapshotOrigin::Listener(target, About::OneMachine) => parse(&target.get("/top")?)?,
+            SnapshotOrigin::Listener(target, About::AllMachines) => {
+                parse(&without_conflict(target.get("/machines/top"))?)?
+            }
             SnapshotOrigin::Remote(remote) => remote.next()?,
         };
         if let Some(site) = &self.site {

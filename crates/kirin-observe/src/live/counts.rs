@@ -40,6 +40,19 @@ pub struct CountsReport {
     pub p95_ms: f64,
     /// The time that 99 of 100 did not exceed.
     pub p99_ms: f64,
+    /// The times in microseconds and how often there were such, if these numbers are to be added
+    /// to those of other machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<(u64, u32)>,
+}
+
+/// Whether numbers for a reader have the times from which percentiles are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Times {
+    /// They have.
+    Included,
+    /// They have the percentiles alone.
+    LeftOut,
 }
 
 /// What a request adds to all counts that it belongs to.
@@ -103,18 +116,43 @@ impl Counts {
     }
 
     /// Returns the numbers for a reader.
-    pub fn report(&self) -> CountsReport {
-        let percentile = |share| milliseconds(self.times.percentile(share));
-        CountsReport {
+    pub fn report(&self, times: Times) -> CountsReport {
+        let mut report = CountsReport {
             requests: self.requests,
             time_ms: milliseconds(self.micros),
             bytes: self.bytes,
             hits: self.hits,
             by_class: self.by_class,
-            p50_ms: percentile(0.5),
-            p95_ms: percentile(0.95),
-            p99_ms: percentile(0.99),
+            ..CountsReport::default()
+        };
+        report.take_percentiles(&self.times);
+        if times == Times::Included {
+            report.times = self.times.times();
         }
+        report
+    }
+}
+
+impl CountsReport {
+    /// Adds the numbers of another machine. Both have their times.
+    pub fn add(&mut self, other: &Self) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.time_ms += other.time_ms;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.hits = self.hits.saturating_add(other.hits);
+        for (count, more) in self.by_class.iter_mut().zip(other.by_class) {
+            *count = count.saturating_add(more);
+        }
+        let times: LiveHistogram = self.times.iter().chain(&other.times).copied().collect();
+        self.take_percentiles(&times);
+        self.times = times.times();
+    }
+
+    fn take_percentiles(&mut self, times: &LiveHistogram) {
+        let percentile = |share| milliseconds(times.percentile(share));
+        self.p50_ms = percentile(0.5);
+        self.p95_ms = percentile(0.95);
+        self.p99_ms = percentile(0.99);
     }
 }
 

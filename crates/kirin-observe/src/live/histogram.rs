@@ -21,6 +21,14 @@ impl Default for LiveHistogram {
     }
 }
 
+impl FromIterator<(u64, u32)> for LiveHistogram {
+    fn from_iter<T: IntoIterator<Item = (u64, u32)>>(times: T) -> Self {
+        let mut histogram = Self::default();
+        times.into_iter().for_each(|(micros, count)| histogram.add(micros, count));
+        histogram
+    }
+}
+
 impl LiveHistogram {
     /// Counts a time `weight` times.
     pub fn add(&mut self, micros: u64, weight: u32) {
@@ -33,6 +41,13 @@ impl LiveHistogram {
         for (count, more) in self.0.iter_mut().zip(&other.0) {
             *count = count.saturating_add(*more);
         }
+    }
+
+    /// Returns the times that were counted, in microseconds, and how often. Each is the middle of
+    /// its bucket.
+    pub fn times(&self) -> Vec<(u64, u32)> {
+        let counts = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(bucket, count)| (middle_of(bucket), *count)).collect()
     }
 
     /// Returns the time in microseconds that a share of all times does not exceed. Returns 0 if
@@ -94,6 +109,15 @@ mod tests {
         histogram.add(7, 96);
         let ranks = [0.01, 0.02, 0.04, 0.05, 1.0].map(|share| histogram.percentile(share));
         assert_eq!(ranks, [1, 2, 4, 7, 7]);
+    }
+
+    #[test]
+    fn a_histogram_is_made_again_from_its_times() {
+        let times = [(0, 2), (7, 1), (1000, 5), (u64::MAX, 3)];
+        let histogram: LiveHistogram = times.into_iter().collect();
+        let again: LiveHistogram = histogram.times().into_iter().collect();
+        assert_eq!(again.0, histogram.0);
+        assert_eq!(again.times().len(), times.len());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use kirin_http::{AnsweredBy, RouteNote};
 
 use super::*;
+use crate::live::counts::Times;
 use crate::live::report;
 
 fn end(observer: &LiveObserver, at: Duration, target: &str) {
@@ -77,7 +78,7 @@ fn a_report_adds_up_all_loops() {
         end(&observer, Duration::from_millis(8), target);
         end(&observer, Duration::from_millis(2), "/");
     }
-    let report = report::read(&loops, started + Duration::from_secs(65));
+    let report = report::read(&loops, started + Duration::from_secs(65), Times::LeftOut);
     assert_eq!((report.requests, report.recent_seconds), (4, 55.0));
     let rows: Vec<_> = report
         .urls
@@ -90,7 +91,7 @@ fn a_report_adds_up_all_loops() {
     assert_eq!(rows, [("/memo/{id}", 2, 16.0, 0), ("/", 2, 4.0, 0)]);
     assert_eq!(report.urls[0].places, [("files".to_owned(), 2)]);
     assert_eq!(report.total.requests, 4);
-    let report = report::read(&loops, started + Duration::from_secs(9));
+    let report = report::read(&loops, started + Duration::from_secs(9), Times::LeftOut);
     assert_eq!((report.recent_seconds, report.recent.requests), (9.0, 4));
 }
 
@@ -112,7 +113,7 @@ fn a_url_that_another_loop_has_merged_is_one_row() {
         get(at, "/{name}.css");
     }
     get(0, "/index.html");
-    let report = report::read(&loops, started);
+    let report = report::read(&loops, started, Times::LeftOut);
     let mut rows: Vec<_> =
         report.urls.iter().map(|url| format!("{} {}", url.pattern, url.total.requests)).collect();
     rows.sort();

@@ -32,7 +32,13 @@ impl Rates {
     /// those of the last minute.
     pub fn between(before: Option<&Snapshot>, now: &Snapshot) -> Self {
         let is_older = |before: &&Snapshot| {
-            before.status.get("pid") == now.status.get("pid") && before.uptime_ms < now.uptime_ms
+            let has_same_machines = match (&before.machines, &now.machines) {
+                (Some(before), Some(now)) => before.answered == now.answered,
+                (before, now) => before.is_none() && now.is_none(),
+            };
+            has_same_machines
+                && before.status.get("pid") == now.status.get("pid")
+                && before.uptime_ms < now.uptime_ms
         };
         let recent = &now.live.recent;
         let (seconds, requests, total, hits, bytes, errors) = match before.filter(is_older) {

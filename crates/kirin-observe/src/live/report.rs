@@ -7,7 +7,7 @@ use std::time::Instant;
 use kirin_server::PlaceName;
 use serde::{Deserialize, Serialize};
 
-use crate::live::counts::{Counts, CountsReport};
+use crate::live::counts::{Counts, CountsReport, Times};
 use crate::live::observer::LiveLoop;
 use crate::live::route_sites::RouteSites;
 use crate::live::url_table::{PART_SECONDS, PARTS, Row, UrlTable};
@@ -20,7 +20,7 @@ const ROWS_AT_ONCE: usize = 16;
 const MAX_STEPS: usize = 12;
 
 /// The most rows of a report: those with the largest sums of time.
-const MAX_REPORTED: usize = 1000;
+pub const MAX_REPORTED: usize = 1000;
 
 /// The numbers of all event loops.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ impl UrlSum {
 
 /// Adds up the tables of all event loops. This takes milliseconds if there are many rows, so call
 /// it on a thread of its own.
-pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
+pub fn read(loops: &[Arc<LiveLoop>], now: Instant, times: Times) -> LiveReport {
     let Some(first) = loops.first() else { return LiveReport::default() };
     let uptime = now.saturating_duration_since(first.started());
     let part = uptime.as_secs() / PART_SECONDS;
@@ -145,9 +145,9 @@ pub fn read(loops: &[Arc<LiveLoop>], now: Instant) -> LiveReport {
     LiveReport {
         requests: loops.iter().map(|live| live.requests()).sum(),
         recent_seconds: uptime.as_secs_f64() - recent_begins as f64,
-        total: total.report(),
-        recent: recent.report(),
-        urls: sums.into_iter().map(|(key, sum)| url(&sites, key, sum)).collect(),
+        total: total.report(times),
+        recent: recent.report(times),
+        urls: sums.into_iter().map(|(key, sum)| url(&sites, key, sum, times)).collect(),
     }
 }
 
@@ -192,13 +192,13 @@ fn merged(sums: HashMap<UrlKey, UrlSum>, loops: &[Arc<LiveLoop>]) -> HashMap<Url
     merged
 }
 
-fn url(sites: &RouteSites, key: UrlKey, sum: UrlSum) -> UrlReport {
+fn url(sites: &RouteSites, key: UrlKey, sum: UrlSum, times: Times) -> UrlReport {
     UrlReport {
         site: sites.name(key.site).to_owned(),
         method: key.method.to_owned(),
         pattern: key.pattern,
-        total: sum.total.report(),
-        recent: sum.recent.report(),
+        total: sum.total.report(times),
+        recent: sum.recent.report(times),
         places: sum.places(),
     }
 }

@@ -18,12 +18,30 @@ pub struct Snapshot {
     pub workers: Vec<WorkerReport>,
     /// The answer to `GET /status` of the same moment.
     pub status: Value,
+    /// The machines whose numbers these are, if they are those of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<SnapshotMachines>,
+}
+
+/// The machines whose numbers a snapshot has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SnapshotMachines {
+    /// The names of those that have answered.
+    pub answered: Vec<String>,
+    /// The names of those that have not. Their numbers are missing.
+    pub silent: Vec<String>,
+    /// Sentences about what is missing of those that have answered.
+    pub left_out: Vec<String>,
 }
 
 /// A worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerReport {
+    /// The machine, if the snapshot is about several.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// The application.
     pub app: String,
     /// The process id.
@@ -50,6 +68,11 @@ impl Snapshot {
     /// Returns whether some requests were for a site of the configuration.
     pub fn has_sites(&self) -> bool {
         self.live.urls.iter().any(|url| !url.site.is_empty())
+    }
+
+    /// Returns whether this is about several machines.
+    pub fn has_machines(&self) -> bool {
+        self.machines.is_some()
     }
 
     /// Leaves out the URLs of all sites but one. `-` stands for routes at the top level.

@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use kirin_http::{AnsweredBy, RequestId, RouteNote};
 
 use super::*;
+use crate::live::counts::Times;
 
 /// Returns a request to `target` that took ten milliseconds.
 fn request<'a>(method: &'a Method, target: &'a str) -> EndedRequest<'a> {
@@ -35,7 +36,8 @@ fn new_table(patterns: &[&str], sites: &[&str]) -> UrlTable {
 }
 
 fn requests_of(table: &UrlTable) -> u64 {
-    let requests = |key| table.row(key).map_or(0, |(_, row)| row.total.report().requests);
+    let requests =
+        |key| table.row(key).map_or(0, |(_, row)| row.total.report(Times::LeftOut).requests);
     table.keys().into_iter().map(requests).sum()
 }
 
@@ -50,7 +52,7 @@ fn requests_count_by_method_and_pattern() {
         .keys()
         .into_iter()
         .filter_map(|key| Some((key.method.name(), table.row(key)?)))
-        .map(|(method, (name, row))| (method, name, row.total.report()))
+        .map(|(method, (name, row))| (method, name, row.total.report(Times::LeftOut)))
         .collect();
     rows.sort_by_key(|(method, name, _)| (*method, name.clone()));
     let seen: Vec<_> =
@@ -69,10 +71,10 @@ fn the_last_minute_ends_after_a_minute() {
     for part in [0, 1, 5, 6] {
         row.add(&request(&Method::GET, "/"), 1, part);
     }
-    let recent = |row: &Row, part| row.recent(part).report().requests;
+    let recent = |row: &Row, part| row.recent(part).report(Times::LeftOut).requests;
     // Part 0 was overwritten by part 6.
     assert_eq!([6, 7, 11, 12].map(|part| recent(&row, part)), [3, 2, 1, 0]);
-    assert_eq!(row.total.report().requests, 4);
+    assert_eq!(row.total.report(Times::LeftOut).requests, 4);
 }
 
 #[test]
@@ -82,8 +84,8 @@ fn merged_rows_keep_the_counts_of_the_last_minute() {
     from.add(&request(&Method::GET, "/b"), 1, 1);
     from.add(&request(&Method::GET, "/b"), 1, 8);
     into.merge(&from);
-    assert_eq!(into.recent(8).report().requests, 2);
-    assert_eq!(into.total.report().requests, 3);
+    assert_eq!(into.recent(8).report(Times::LeftOut).requests, 2);
+    assert_eq!(into.total.report(Times::LeftOut).requests, 3);
     let store = PlaceName { part: AnsweredBy::new("store"), name: None };
     assert_eq!(into.places, [(store, 3)]);
 }
@@ -124,7 +126,9 @@ fn each_site_has_rows_and_words_of_its_own() {
         .keys()
         .into_iter()
         .filter_map(row)
-        .map(|(site, (pattern, row))| format!("{site} {pattern} {}", row.total.report().requests))
+        .map(|(site, (pattern, row))| {
+            format!("{site} {pattern} {}", row.total.report(Times::LeftOut).requests)
+        })
         .collect();
     rows.sort();
     let expected = [

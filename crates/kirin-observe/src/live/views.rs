@@ -105,11 +105,14 @@ pub fn site_word(site: &str) -> &str {
     if site.is_empty() { "-" } else { site }
 }
 
-/// Returns the workers. Those that are busy for the longest time are first.
+/// Returns the workers. Those that are busy for the longest time are first. There is a column for
+/// the machine if there are several.
 pub fn workers(snapshot: &Snapshot) -> ViewTable {
+    let has_machines = snapshot.has_machines();
     let row = |worker: &WorkerReport| {
         let count = |number: u64| ViewCell::of(number as f64, units::count);
-        vec![
+        let machine = has_machines.then(|| ViewCell::text(&worker.machine));
+        let cells = [
             ViewCell::text(&worker.app),
             ViewCell::of(f64::from(worker.pid), |pid| format!("{pid:.0}")),
             ViewCell::text(&worker.state),
@@ -121,23 +124,26 @@ pub fn workers(snapshot: &Snapshot) -> ViewTable {
             ViewCell::of(worker.resident_bytes as f64, units::bytes),
             count(worker.generation),
             ViewCell::text(format!("{} {}", worker.method, worker.path).trim_end()),
-        ]
+        ];
+        machine.into_iter().chain(cells).collect()
     };
+    let columns = [
+        text("app", 7),
+        number("pid", 9),
+        text("state", 9),
+        number("for", 9),
+        number("requests", 5),
+        number("age", 6),
+        number("memory", 8),
+        number("gen", 1),
+        text("request", 9),
+    ];
+    let machine = has_machines.then(|| text("machine", 8));
     ViewTable {
         title: "workers",
-        columns: vec![
-            text("app", 7),
-            number("pid", 9),
-            text("state", 9),
-            number("for", 9),
-            number("requests", 5),
-            number("age", 6),
-            number("memory", 8),
-            number("gen", 1),
-            text("request", 9),
-        ],
+        columns: machine.into_iter().chain(columns).collect(),
         rows: snapshot.workers.iter().map(row).collect(),
-        order: Some(3),
+        order: Some(if has_machines { 4 } else { 3 }),
     }
 }
 
@@ -281,9 +287,9 @@ const NAME_AND_COUNT: [ViewColumn; 2] = [text("", 9), number("count", 9)];
 
 /// Returns the last slow requests of all applications, each with its complete target if the
 /// snapshot has it, and with the line at which it was seen. There is a column for the host if there
-/// is a site.
+/// is a site, and for the machine if there are several.
 pub fn slow(snapshot: &Snapshot) -> ViewTable {
-    let has_sites = snapshot.has_sites();
+    let (has_sites, has_machines) = (snapshot.has_sites(), snapshot.has_machines());
     let row = move |app: &Value, request: &Value| {
         let words = |key: &str| request[key].as_str().unwrap_or_default();
         let stack = request["stack"].as_array().map_or(&[][..], Vec::as_slice);
@@ -297,14 +303,17 @@ pub fn slow(snapshot: &Snapshot) -> ViewTable {
             ViewCell::of(request["pid"].as_f64().unwrap_or_default(), |pid| format!("{pid:.0}")),
         ];
         let host = has_sites.then(|| ViewCell::text(words("host")));
+        let machine = has_machines.then(|| ViewCell::text(words("machine")));
         first
             .into_iter()
+            .chain(machine)
             .chain(host)
             .chain([ViewCell::text(target), ViewCell::text(line)])
             .collect()
     };
     let first = [number("time", 8), number("took", 9), text("app", 6), number("pid", 5)];
     let host = has_sites.then(|| text("host", 7));
+    let machine = has_machines.then(|| text("machine", 8));
     let last = [text("request", 9), text("at", 9)];
     let rows = snapshot.list("apps").iter().flat_map(|app| {
         let requests = app["slow_requests"].as_array().map_or(&[][..], Vec::as_slice);
@@ -312,7 +321,7 @@ pub fn slow(snapshot: &Snapshot) -> ViewTable {
     });
     ViewTable {
         title: "slow requests",
-        columns: first.into_iter().chain(host).chain(last).collect(),
+        columns: first.into_iter().chain(machine).chain(host).chain(last).collect(),
         rows: rows.collect(),
         order: Some(0),
     }

@@ -127,6 +127,8 @@ families! {
     "Origin of the store" {
         ORIGIN_CONNECTED = Gauge "kirin_origin_connected" []
             "Whether the origin is connected. These metrics are there only with `store.origin`.";
+        ORIGIN_MACHINES = Gauge "kirin_origin_machines" []
+            "Machines with the same origin, if it answers.";
         ORIGIN_CONNECTIONS = Counter "kirin_origin_connections" []
             "Connections to the origin that were opened.";
         ORIGIN_READS = Counter "kirin_origin_reads" []

@@ -154,7 +154,9 @@ impl Metrics {
         let format = Format::accepted(accept.unwrap_or_default());
         let metrics = Arc::clone(self);
         Answer::later(move |_| async move {
-            let written = tokio::task::spawn_blocking(move || metrics.exposition(format)).await;
+            let machines = metrics.count_machines().await;
+            let write = move || metrics.exposition(format, machines);
+            let written = tokio::task::spawn_blocking(write).await;
             let Ok(text) = written else {
                 return Response::error(StatusCode::INTERNAL_SERVER_ERROR);
             };
@@ -166,14 +168,15 @@ impl Metrics {
         })
     }
 
-    /// Returns the text of all metrics. Reads files, so it must not run on an event loop.
-    fn exposition(&self, format: Format) -> String {
+    /// Returns the text of all metrics. `machines` is the number of machines with the same origin.
+    /// Reads files, so it must not run on an event loop.
+    fn exposition(&self, format: Format, machines: Option<u64>) -> String {
         let mut out = Exposition::new(format);
         self.write_requests(&mut out);
         self.write_connections(&mut out);
         self.write_tls(&mut out);
         self.write_store(&mut out);
-        self.write_origin(&mut out);
+        self.write_origin(&mut out, machines);
         self.write_apps(&mut out);
         self.write_upstreams(&mut out);
         self.write_programs(&mut out);

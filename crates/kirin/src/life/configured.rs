@@ -9,6 +9,7 @@ use kirin_gateway::routing::route_names::RouteNames;
 use kirin_observe::client_accounts::ClientAccounts;
 use kirin_observe::live::route_sites::RouteSites;
 use kirin_observe::metrics::counters::LoopCounters;
+use kirin_observe::served::configuration_digest;
 use kirin_proxy::Upstream;
 use kirin_server::tls::Renewal;
 use kirin_server::{ConnectionCount, OpenLog, Tls, TlsError};
@@ -69,6 +70,12 @@ pub enum FollowError {
 pub type Renewals = Vec<(Arc<Tls>, Renewal)>;
 
 impl Configured {
+    /// Returns a short text that differs if the texts of two configurations do.
+    pub fn digest(&self) -> Option<String> {
+        let files = self.source.as_ref()?.files();
+        Some(configuration_digest(files.iter().map(|file| file.text.as_str())))
+    }
+
     /// Opens what the first configuration needs.
     pub fn first(
         config: Config,

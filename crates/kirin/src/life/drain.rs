@@ -24,6 +24,9 @@ use crate::serve::handed::{ConnectionSender, SuccessorSocket, send_memcached};
 /// and for a collector of traces.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
+/// How long the end waits until the origin knows that this machine has left.
+const LEAVING: Duration = Duration::from_secs(1);
+
 /// The time between two looks whether the event loops have ended.
 const END_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -115,6 +118,10 @@ pub async fn drain(
     // The calls block. There is nothing else to do any more.
     if let Some(giving) = giving {
         giving.end();
+    }
+    if let Some(machines) = &parts.machines {
+        // The others forget it in any case.
+        _ = tokio::time::timeout(LEAVING, machines.left()).await;
     }
     parts.given_up.wait();
     bound.pid_file = None;

@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 use kirin_config::Config;
 use kirin_memcache::{ServerOptions, SnapshotFile};
 use kirin_observe::live::observer::LiveLoop;
+use kirin_observe::machines::Machines;
 use kirin_observe::metrics::counters::ProgramCounters;
 use kirin_observe::program_state::ProgramState;
 use kirin_observe::stage::Stage;
@@ -96,9 +97,10 @@ pub async fn start(
     }
     let origin = config.store.origin.clone();
     let origin = origin.map(|origin| StoreOrigin::new(origin, Arc::clone(&store)));
-    if let Some(origin) = &origin {
-        origin_thread::start(Arc::clone(origin))?;
-    }
+    let origin_runtime = match &origin {
+        Some(origin) => Some(origin_thread::start(Arc::clone(origin))?),
+        None => None,
+    };
     let mut protocol = ServerOptions {
         snapshot: snapshot.clone(),
         origin: origin.clone(),
@@ -127,9 +129,13 @@ pub async fn start(
     };
     let (stage, watched) = watch::channel(Stage::Prepare);
     let (successor, watched_successor) = watch::channel(None);
+    let serving = serving(launch);
+    let machines = origin.as_ref();
+    let machines = machines.map(|origin| Arc::new(Machines::new(Arc::clone(origin), &serving)));
     let parts = Parts {
         store,
         origin,
+        machines,
         cache_counters: loops.iter().map(|_| Arc::default()).collect(),
         live: loops.iter().map(|_| new_live()).collect(),
         memcached,
@@ -140,7 +146,7 @@ pub async fn start(
         program,
         given_up: Arc::default(),
         counters: Arc::new(ProgramCounters::new(bound.predecessor.is_some())),
-        serving: serving(launch),
+        serving,
         advise: Arc::default(),
         started,
         started_at: SystemTime::now(),
@@ -151,6 +157,12 @@ pub async fn start(
     };
     let (sender, requests) = ControlRequests::channel();
     let admin = Admin::new(parts.admin_parts(&bound.configured.borrow()), sender);
+    if let (Some(runtime), Some(machines)) = (&origin_runtime, &parts.machines) {
+        origin_thread::join(runtime, machines, &admin, &parts.stage);
+    }
+    if let (Some(runtime), Some(origin)) = (&origin_runtime, &parts.origin) {
+        origin_thread::follow_blocks(runtime, origin, &parts.blocked);
+    }
     let resources = parts.loop_resources(&bound.configured.borrow(), admin.clone());
     let listeners = std::mem::take(&mut bound.loops);
     let mut serving = Vec::new();

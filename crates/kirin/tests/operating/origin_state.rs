@@ -104,6 +104,9 @@ fn status_and_metrics_say_whether_the_origin_is_there_and_why_it_is_not() {
         assert!(metrics.contains(sample), "{metrics}");
     }
     assert!(log.contains("origin connected"), "{log}");
+    wait_for("the machine to be announced", || {
+        near.read("/metrics").contains("\nkirin_origin_machines 1\n").then_some(())
+    });
     redis.kill();
     // The first reason is that the connection has ended, the next one why there is no other.
     let reason = wait_for("the reason", || {

@@ -327,6 +327,10 @@ fn another_machine_is_shown_by_ssh() {
     let output = command(&["--once", "--ssh", "www.example.org", "--admin", &admin]).output();
     let output = output.expect("kirin top");
     assert!(said(&output).contains("GET /memo/{id}"), "{}", said(&output));
+    let all = ["--all", "--once", "--ssh", "www.example.org", "--admin", &admin];
+    let output = command(&all).output().expect("kirin top");
+    let expected = "ssh www.example.org: kirin: this Kirin knows no other machines";
+    assert!(said(&output).contains(expected), "{}", said(&output));
     let interactive =
         command(&["--ssh", "www.example.org", "--admin", &admin, "--interval", "0.2"]);
     let mut terminal = Terminal::start(&interactive, 80, 24);

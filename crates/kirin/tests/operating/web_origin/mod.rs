@@ -9,12 +9,16 @@ mod cached_responses;
 mod cached_stampedes;
 mod cut_off;
 mod includes;
+mod killed_owners;
+mod machines;
 mod page_races;
 mod page_renewals;
 mod purging;
 mod pushed_pages;
 mod scripts;
 mod sessions;
+mod shared_blocks;
+mod shared_limits;
 mod sites;
 mod written_pages;
 
@@ -336,8 +340,21 @@ fn address_of(redis: &RedisServer) -> String {
     format!("redis://{}", redis.address())
 }
 
-/// Commands that prove that a connection is there, and those of the tests.
-const UPKEEP: [&str; 6] = ["time", "hello", "info", "client", "ping", "config"];
+/// Commands that prove that a connection is there, those about machines, and those of the tests.
+const UPKEEP: [&str; 12] = [
+    "time",
+    "hello",
+    "info",
+    "client",
+    "ping",
+    "config",
+    "zadd",
+    "zremrangebyscore",
+    "zrem",
+    "zcount",
+    "zrangebyscore",
+    "expire",
+];
 
 /// Commands that change an item.
 const WRITES: [&str; 8] =

@@ -70,7 +70,9 @@ fn by_command(machine: &Machine, names: Names, name: &str, soft: bool) -> String
     }
     let output = run_kirin(&machine.site, &arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).expect("text")
+    let said = String::from_utf8(output.stdout).expect("text");
+    // Only with an origin it says on how many machines.
+    said.split(" on ").next().unwrap_or_default().trim_end().to_owned()
 }
 
 fn by_perl(machine: &Machine, names: Names, name: &str, soft: bool) -> String {
