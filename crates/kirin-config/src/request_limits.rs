@@ -46,6 +46,10 @@ pub struct RateLimitSection {
     /// Whether requests above the limit pass, and are only counted and logged.
     #[serde(default)]
     pub dry_run: bool,
+    /// Whether all machines with the same `store.origin` count together
+    /// ([limits.md](limits.md#rates-on-several-machines)). Otherwise each counts for itself.
+    #[serde(default)]
+    pub shared: Written<bool>,
 }
 
 /// A limit on requests that are in progress at the same time.
@@ -79,10 +83,11 @@ impl Default for LimitKeyText {
     }
 }
 
-/// Checks a limit on the rate.
+/// Checks a limit on the rate. `has_origin`: whether there is a `store.origin`.
 pub fn check_rate_limit(
     section: &RateLimitSection,
     path: Option<&PathPattern>,
+    has_origin: bool,
     source: &ConfigSource,
 ) -> Result<Arc<RateLimit>, ConfigError> {
     let key = check_key("rate limit", &section.key, path, source)?;
@@ -91,7 +96,16 @@ pub fn check_rate_limit(
     let refusal = check_refusal(status.as_ref(), default, page.as_ref(), *dry_run, source)?;
     let per = Duration::from_secs(section.rate.seconds);
     let burst = section.burst.get();
-    Ok(Arc::new(RateLimit::new(key, section.rate.requests, per, burst, refusal)))
+    let limit = RateLimit::new(key, section.rate.requests, per, burst, refusal);
+    match (*section.shared, has_origin) {
+        (false, _) => Ok(Arc::new(limit)),
+        (true, true) => Ok(Arc::new(limit.shared())),
+        (true, false) => {
+            let message = "`shared = true` of a rate limit needs `store.origin`, the server on \
+                           which all machines count together";
+            Err(source.error(section.shared.span(), message))
+        }
+    }
 }
 
 /// Checks a limit on requests in progress.
@@ -162,4 +176,68 @@ fn check_refusal(
     }
     let page = page.map(|page| page.to_string());
     Ok(LimitRefusal::new(RefusalSettings { status, page, is_dry_run }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Config;
+    use crate::check::tests::{LISTENER, check_text};
+
+    const ORIGIN: &str = "[store]\norigin = \"redis://127.0.0.1\"\n";
+
+    /// Returns all limits on rates, in the order of the file.
+    fn limits(config: &Config) -> Vec<&Arc<RateLimit>> {
+        let routes = config.gateway.sites.iter().flat_map(|site| &site.routes);
+        routes.flat_map(|route| &route.rules.rate_limits).collect()
+    }
+
+    #[test]
+    fn a_shared_limit_needs_an_origin() {
+        let route = "[[route]]\npath = \"/\"\ntry = [\"store\"]\n";
+        let limit = "rate_limit = [{ rate = \"1/s\", shared = true }]\n";
+        let error = check_text(&format!("{LISTENER}{route}{limit}")).unwrap_err();
+        for part in ["kirin.toml:6:40", "`shared = true` of a rate limit needs `store.origin`"] {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(check_text(&format!("{LISTENER}{ORIGIN}{route}{limit}")).is_ok());
+        let alone = limit.replace("true", "false");
+        assert!(check_text(&format!("{LISTENER}{route}{alone}")).is_ok());
+    }
+
+    #[test]
+    fn each_shared_limit_counts_for_itself_and_on_all_machines_alike() {
+        let route = |table: &str, path: &str, limits: &[&str]| {
+            let limits: Vec<String> =
+                limits.iter().map(|limit| format!("{{ {limit}, shared = true }}")).collect();
+            let limits = limits.join(", ");
+            format!("[[{table}]]\npath = \"{path}\"\ntry = [\"store\"]\nrate_limit = [{limits}]\n")
+        };
+        let site = |host: &str| {
+            let route = route("site.route", "/", &["rate = \"1/s\""]);
+            format!("[[site]]\nhosts = [\"{host}\"]\n{route}")
+        };
+        let twice = ["rate = \"1/s\"", "rate = \"1/s\""];
+        let others =
+            ["rate = \"2/s\"", "rate = \"1/s\", burst = 3", "rate = \"1/s\", key = \"route\""];
+        let text = [
+            route("route", "/", &twice),
+            route("route", "/a", &others),
+            route("route", "/b", &twice[..1]),
+            site("a.example"),
+            site("*.b.example"),
+        ];
+        let text = format!("{LISTENER}{ORIGIN}{}", text.concat());
+        let (one, other) = (check_text(&text).unwrap(), check_text(&text).unwrap());
+        let (one, other) = (limits(&one), limits(&other));
+        assert_eq!(one.len(), 8);
+        for (index, limit) in one.iter().enumerate() {
+            let same: Vec<bool> = other.iter().map(|other| limit.is_same(other)).collect();
+            let expected: Vec<bool> = (0..8).map(|other| other == index).collect();
+            assert_eq!(same, expected, "{index}");
+        }
+        let alone = check_text(&text.replace("shared = true", "shared = false")).unwrap();
+        let alone = limits(&alone);
+        assert!(alone[0].is_same(alone[1]) && !alone[0].is_same(one[0]));
+    }
 }

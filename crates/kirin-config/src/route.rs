@@ -221,6 +221,8 @@ pub struct RouteContext<'a> {
     pub redirect_tables: RedirectTables,
     /// The size of the store's largest item in bytes.
     pub item_limit_bytes: usize,
+    /// Whether the store has an origin.
+    pub has_origin: bool,
     /// The access logs of the file.
     pub file_logs: &'a LogsOfFile,
     /// The access logs of routes so far. Routes name them by their numbers.

@@ -57,7 +57,8 @@ pub fn check_rules(
 ) -> Option<Rules> {
     let access = check_access(section, source, errors);
     let mut is_good = access.is_some();
-    let rate_limits = section.rate_limit.iter().map(|limit| check_rate_limit(limit, path, source));
+    let check_rate = |limit| check_rate_limit(limit, path, context.has_origin, source);
+    let rate_limits = section.rate_limit.iter().map(check_rate);
     let rate_limits = errors.keep(rate_limits.collect::<Result<_, ConfigError>>());
     let in_flight =
         section.in_flight_limit.iter().map(|limit| check_in_flight_limit(limit, path, source));

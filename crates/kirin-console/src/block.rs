@@ -16,6 +16,9 @@ pub struct BlockArgs {
     /// How long, such as 10m or 7d; at most 365d
     #[arg(long = "for", value_name = "TIME", default_value = "1h")]
     time: Seconds,
+    /// Block it on all machines with the same origin, also on those that start later
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     at: RunningKirin,
 }
@@ -26,6 +29,9 @@ pub struct UnblockArgs {
     /// The address or the network, as it was blocked
     #[arg(value_parser = network)]
     network: String,
+    /// End a block that was made with --all
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     at: RunningKirin,
 }
@@ -37,12 +43,13 @@ fn network(text: &str) -> Result<String, String> {
 
 /// Carries out `kirin block`.
 pub fn block(arguments: &BlockArgs) -> Result<(), String> {
-    let BlockArgs { network, time, at } = arguments;
-    print(&at.find()?.post_change("/block", &json!({ "network": network, "time": time }))?)
+    let BlockArgs { network, time, all, at } = arguments;
+    let change = json!({ "network": network, "time": time, "all": all });
+    print(&at.find()?.post_change("/block", &change)?)
 }
 
 /// Carries out `kirin unblock`.
 pub fn unblock(arguments: &UnblockArgs) -> Result<(), String> {
-    let UnblockArgs { network, at } = arguments;
-    print(&at.find()?.post_change("/unblock", &json!({ "network": network }))?)
+    let UnblockArgs { network, all, at } = arguments;
+    print(&at.find()?.post_change("/unblock", &json!({ "network": network, "all": all }))?)
 }

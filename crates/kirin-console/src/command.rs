@@ -72,6 +72,7 @@ something else about `maintenance` of the same route.")]
     #[command(after_help = "Examples:
   kirin block 192.0.2.7                  for an hour
   kirin block 2001:db8::/32 --for 7d
+  kirin block 192.0.2.7 --all            on all machines with the same store.origin
 A client behind a trusted proxy gets 403. The admin and memcached sockets are not affected.")]
     Block(BlockArgs),
     /// End a block before its time
@@ -80,7 +81,8 @@ A client behind a trusted proxy gets 403. The admin and memcached sockets are no
     #[command(after_help = "Examples:
   kirin status                      the Kirin of ./kirin.toml, of this directory, or the only one
   kirin status --target app.psgi    that of `kirin serve app.psgi`
-  kirin status --json | jq .store   for programs")]
+  kirin status --json | jq .store   for programs
+  kirin status --all                a line for each machine with the same origin of the store")]
     Status(StatusArgs),
     /// Find the slow line: sample the stacks of an application's workers for some seconds
     #[command(after_help = "Examples:
@@ -91,6 +93,7 @@ A client behind a trusted proxy gets 403. The admin and memcached sockets are no
     #[command(after_help = "Examples:
   kirin top
   kirin top --once > now.txt
+  kirin top --all                   all machines with the same origin of the store
   kirin top --ssh www.example.org --config /etc/kirin/kirin.toml")]
     Top(Top),
     /// Observe what applications answer for a while, and say which pages could be in memory

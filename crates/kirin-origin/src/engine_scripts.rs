@@ -23,6 +23,8 @@ pub(crate) const PURGE_NUMBERS: EngineScript = EngineScript { index: 7, name: "p
 pub(crate) const LEASE: EngineScript = EngineScript { index: 8, name: "lease.lua" };
 /// Replaces a record.
 pub(crate) const RECORD: EngineScript = EngineScript { index: 9, name: "record.lua" };
+/// Adds to the buckets of a limit.
+pub(crate) const COUNT: EngineScript = EngineScript { index: 10, name: "count.lua" };
 
 /// Returns the text of a script: what it shares with others, and itself.
 macro_rules! script {
@@ -30,7 +32,7 @@ macro_rules! script {
 }
 
 /// Their texts, by their indexes.
-const TEXTS: [&str; 10] = [
+const TEXTS: [&str; 11] = [
     script!("numbers" "present" "tags" "item" "put"),
     script!("numbers" "purging" "purge"),
     script!("touch"),
@@ -41,6 +43,7 @@ const TEXTS: [&str; 10] = [
     script!("numbers" "purging" "purge_numbers"),
     script!("lease"),
     script!("record"),
+    script!("numbers" "count"),
 ];
 
 /// A script.

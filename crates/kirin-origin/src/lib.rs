@@ -49,6 +49,7 @@ mod cluster_writing;
 mod config;
 mod connection;
 mod counters;
+mod counting;
 pub mod encoding;
 mod engine_clock;
 mod engine_scripts;
@@ -56,6 +57,7 @@ mod error;
 mod expiry;
 mod keeper;
 mod lease;
+mod machines;
 pub mod names;
 mod near_store;
 mod numbers;
@@ -80,6 +82,7 @@ pub use config::{
     DEFAULT_STALE_LIMIT, DEFAULT_TIMEOUT, OriginConfig, StaleLimitError, check_stale_limit,
 };
 pub use counters::OriginCounters;
+pub use counting::BucketName;
 pub use error::OriginError;
 pub use lease::{Lease, LeaseAnswer};
 pub use near_store::{Begun, Look, NearStore, NotLoaded};

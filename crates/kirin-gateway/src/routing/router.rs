@@ -89,6 +89,9 @@ impl Router {
         let RouterParts { store, apps, upstreams, counters, .. } = parts;
         let RouterParts { sampling, status_page, maintenance, in_use, .. } = parts;
         let has_apps = !apps.is_empty() || !upstreams.is_empty();
+        if let Some(origin) = store.origin() {
+            config.share_limits(origin);
+        }
         let filters = match before {
             Some(before) => before.0.filters.continued(config),
             None => FilterParts::new(config, &store, sampling, counters),

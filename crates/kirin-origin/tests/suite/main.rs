@@ -4,8 +4,10 @@
 
 mod certificates;
 mod cluster;
+mod counting;
 mod engine;
 mod machine;
+mod machines;
 mod near_copies;
 mod origin_away;
 mod pages;

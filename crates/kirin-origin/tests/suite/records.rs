@@ -31,7 +31,7 @@ fn a_record_is_read_by_other_machines<E: Engine>() {
     // One that expires goes by itself.
     a.write_record("name", "short", Some(Duration::from_millis(1)));
     wait_for("the end of the record", || b.record("name").is_none().then_some(()));
-    // A purge of everything is none of records.
+    // A purge does not reach records.
     a.purge(&[], &[], &[""], kirin_store::Invalidation::Hard);
     assert_eq!(b.record("other"), text(""));
     let long = vec![0; RECORD_LIMIT_BYTES + 1];

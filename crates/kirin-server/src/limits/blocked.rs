@@ -2,6 +2,9 @@
 //!
 //! All listeners and event loops share them. While nobody is blocked, a look costs one load. A
 //! block is counted by the monotonic clock, so nobody prolongs it by setting the time.
+//!
+//! There are two lists: the blocks of this machine, and those that hold on all machines with the
+//! same origin. A network may be in both.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +14,7 @@ use ipnet::IpNet;
 use kirin_http::{Peer, PeerSet};
 use parking_lot::RwLock;
 
-/// The most networks that are blocked at the same time. Each takes 32 bytes.
+/// The most networks of a list that are blocked at the same time. Each takes 32 bytes.
 pub const MAX_BLOCKS: usize = 10_000;
 
 /// The addresses that are blocked.
@@ -24,8 +27,12 @@ pub struct BlockedAddresses {
 
 #[derive(Debug, Default)]
 struct Blocks {
-    /// The blocks, in the order of their networks.
-    list: Vec<Block>,
+    /// The blocks of this machine, in the order of their networks.
+    own: Vec<Block>,
+    /// Those of all machines, in the same order.
+    shared: Vec<Block>,
+    /// Whether the origin has told those of all machines.
+    are_told: bool,
     /// The addresses of all of them.
     addresses: PeerSet,
     /// When the first of them ends.
@@ -47,7 +54,8 @@ pub struct Block {
 pub struct TooManyBlocks;
 
 impl BlockedAddresses {
-    /// Blocks a network from `now` on, for `time`. It replaces a block of the same network.
+    /// Blocks a network on this machine from `now` on, for `time`. It replaces a block of the same
+    /// network.
     pub fn block(&self, network: IpNet, time: Duration, now: Instant) -> Result<(), TooManyBlocks> {
         self.block_all([Block { network, end: now + time }], now)
     }
@@ -60,7 +68,7 @@ impl BlockedAddresses {
     ) -> Result<(), TooManyBlocks> {
         let mut blocks = self.blocks.write();
         let of_network = |block: Block| (block.network, block);
-        let present = blocks.list.drain(..).filter(|block| block.end > now);
+        let present = blocks.own.drain(..).filter(|block| block.end > now);
         let mut all: BTreeMap<IpNet, Block> = present.map(of_network).collect();
         let mut is_full = false;
         for block in new {
@@ -69,26 +77,47 @@ impl BlockedAddresses {
                 all.insert(block.network, block);
             }
         }
-        blocks.list = all.into_values().collect();
+        blocks.own = all.into_values().collect();
         self.changed(&mut blocks);
         if is_full { Err(TooManyBlocks) } else { Ok(()) }
     }
 
-    /// Ends the block of exactly this network. Returns whether there was one.
+    /// Ends the block of exactly this network on this machine. Returns whether there was one.
     pub fn unblock(&self, network: IpNet, now: Instant) -> bool {
         let mut blocks = self.blocks.write();
-        blocks.list.retain(|block| block.end > now);
-        let before = blocks.list.len();
-        blocks.list.retain(|block| block.network != network);
-        let is_ended = blocks.list.len() < before;
+        blocks.own.retain(|block| block.end > now);
+        let before = blocks.own.len();
+        blocks.own.retain(|block| block.network != network);
+        let is_ended = blocks.own.len() < before;
         self.changed(&mut blocks);
         is_ended
     }
 
-    /// Returns the blocks, in the order of their networks.
+    /// Replaces the blocks of all machines by those that the origin has: at most [`MAX_BLOCKS`], in
+    /// the order of their networks.
+    pub fn replace_shared(&self, shared: Vec<Block>) {
+        let mut blocks = self.blocks.write();
+        (blocks.shared, blocks.are_told) = (shared, true);
+        self.changed(&mut blocks);
+    }
+
+    /// Does the same with those that another program knew, unless the origin has told them.
+    pub fn take_over_shared(&self, shared: Vec<Block>) {
+        let mut blocks = self.blocks.write();
+        if !blocks.are_told {
+            blocks.shared = shared;
+            self.changed(&mut blocks);
+        }
+    }
+
+    /// Returns the blocks of this machine, in the order of their networks.
     pub fn list(&self, now: Instant) -> Vec<Block> {
-        let blocks = self.blocks.read();
-        blocks.list.iter().filter(|block| block.end > now).copied().collect()
+        present(&self.blocks.read().own, now)
+    }
+
+    /// Returns the blocks of all machines, in the same order.
+    pub fn list_shared(&self, now: Instant) -> Vec<Block> {
+        present(&self.blocks.read().shared, now)
     }
 
     /// Returns whether `peer` is blocked now.
@@ -105,17 +134,23 @@ impl BlockedAddresses {
         }
         drop(blocks);
         let mut blocks = self.blocks.write();
-        blocks.list.retain(|block| block.end > now);
+        blocks.own.retain(|block| block.end > now);
+        blocks.shared.retain(|block| block.end > now);
         self.changed(&mut blocks);
         blocks.addresses.contains(peer)
     }
 
     fn changed(&self, blocks: &mut Blocks) {
-        let Blocks { list, addresses, first_end } = blocks;
-        *addresses = PeerSet::new(list.iter().map(|block| block.network), false);
-        *first_end = list.iter().map(|block| block.end).min();
-        self.is_used.store(!list.is_empty(), Ordering::Relaxed);
+        let Blocks { own, shared, addresses, first_end, .. } = blocks;
+        let all = || own.iter().chain(shared.iter());
+        *addresses = PeerSet::new(all().map(|block| block.network), false);
+        *first_end = all().map(|block| block.end).min();
+        self.is_used.store(first_end.is_some(), Ordering::Relaxed);
     }
+}
+
+fn present(blocks: &[Block], now: Instant) -> Vec<Block> {
+    blocks.iter().filter(|block| block.end > now).copied().collect()
 }
 
 /// Returns the name of a network. That of a single address is the address.
@@ -180,13 +215,39 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_all_machines_are_a_list_of_their_own() {
+        let (blocked, start) = (BlockedAddresses::default(), Instant::now());
+        let block = |text: &str, minutes: u32| Block {
+            network: network(text),
+            end: start + minutes * MINUTE,
+        };
+        let (a, b) = (block("10.0.0.0/8", 2), block("192.0.2.7/32", 1));
+        blocked.take_over_shared(vec![a]);
+        assert!(blocked.has(&peer("10.1.2.3")));
+        blocked.replace_shared(vec![a, b]);
+        blocked.take_over_shared(vec![]);
+        blocked.block(b.network, 3 * MINUTE, start).unwrap();
+        assert_eq!(blocked.list(start), [block("192.0.2.7/32", 3)]);
+        assert_eq!(blocked.list_shared(start), [a, b]);
+        assert!(!blocked.unblock(a.network, start), "it is no block of this machine");
+        assert!(blocked.has_at(&peer("192.0.2.7"), start + MINUTE));
+        assert_eq!(blocked.list_shared(start + MINUTE), [a]);
+        assert!(!blocked.has_at(&peer("10.1.2.3"), start + 2 * MINUTE));
+        blocked.replace_shared(vec![a]);
+        assert_eq!(blocked.list(start), [block("192.0.2.7/32", 3)]);
+        assert!(blocked.unblock(b.network, start) && !blocked.has(&peer("192.0.2.7")));
+        blocked.replace_shared(vec![]);
+        assert!(!blocked.is_used.load(Ordering::Relaxed), "a look costs one load again");
+    }
+
+    #[test]
     fn the_number_of_blocks_is_limited() {
         let (blocked, start) = (BlockedAddresses::default(), Instant::now());
         let address = |number: usize| {
             IpNet::from(std::net::IpAddr::V4(std::net::Ipv4Addr::from_bits(number as u32)))
         };
         let mut blocks = blocked.blocks.write();
-        blocks.list = (0..MAX_BLOCKS)
+        blocks.own = (0..MAX_BLOCKS)
             .map(|number| Block { network: address(number), end: start + MINUTE })
             .collect();
         drop(blocks);

@@ -8,10 +8,12 @@
 
 mod blocks_change;
 pub mod default_socket;
+mod machines_answer;
 mod maintenance_change;
 pub mod operator_changes;
 mod purge_body;
 mod server_change;
+pub mod shared_blocks;
 pub mod unknown_name;
 mod workers_change;
 
@@ -29,11 +31,13 @@ use kirin_http::media_type::essence;
 use kirin_http::{Answer, Handler, ListenAddress, Origin, RequestHead, Response};
 use kirin_observe::advise::{Observable, Runs};
 use kirin_observe::answers::{json, not_allowed, read, refusal_of_body, text};
+use kirin_observe::machines::Machines;
+use kirin_observe::machines::question::MachineQuestion;
 use kirin_observe::metrics::Metrics;
 use kirin_observe::observed::ObservedParts;
 use kirin_observe::refusal::refusal;
 use kirin_observe::stage::{Stage, drain_limit, wait_to_serve};
-use kirin_observe::{profile, status, status_page, top};
+use kirin_observe::{profile, status_page, top};
 use kirin_origin::NearStore;
 use kirin_server::listener::{self, ListenError};
 use kirin_server::{BindOptions, InForce, Limits, Listener, Observers, Server};
@@ -62,6 +66,7 @@ const FORM_FIELD: &str = "kirin-admin";
 const ENDPOINTS: &str = "\
 GET /status
 GET /top, as `kirin top` reads it
+GET /machines/status and /machines/top, of all machines with the same origin
 GET /metrics, for Prometheus
 POST /explain, as `kirin explain` sends it
 POST /profile, as `kirin profile` sends it
@@ -90,6 +95,8 @@ pub struct AdminParts {
     pub observed: ObservedParts,
     /// The store that is purged.
     pub near: NearStore,
+    /// This machine and the others with the same origin.
+    pub machines: Option<Arc<Machines>>,
     /// The sites, for purges of one of them.
     pub sites: Arc<SiteNames>,
     /// The runs of `kirin advise`.
@@ -153,11 +160,15 @@ impl Handler for Admin {
             return Answer::Now(text(StatusCode::FORBIDDEN, reason));
         }
         match (request.path, &request.method) {
-            ("/status", &Method::GET | &Method::HEAD) => {
-                Answer::Now(json(&status::status(&self.current().observed)))
-            }
+            ("/status", &Method::GET | &Method::HEAD) => machines_answer::status(&self.current()),
             ("/top", &Method::GET | &Method::HEAD) => {
                 status_page::answer_top(self.snapshot(), request)
+            }
+            ("/machines/status", &Method::GET | &Method::HEAD) => {
+                machines_answer::all(&self.current(), MachineQuestion::Status)
+            }
+            ("/machines/top", &Method::GET | &Method::HEAD) => {
+                machines_answer::all(&self.current(), MachineQuestion::Top)
             }
             ("/metrics", &Method::GET | &Method::HEAD) => self.current().metrics.answer(request),
             ("/purge", &Method::POST) => self.current().purge(request, origin.now),
@@ -166,28 +177,34 @@ impl Handler for Admin {
             ("/profile", &Method::POST) => profile::answer(&self.current().observed.apps, request),
             ("/reload", &Method::POST) => self.control(request, ControlRequest::Reload),
             ("/upgrade", &Method::POST) => self.control(request, ControlRequest::Upgrade),
-            ("/upstream", &Method::POST) => self.change(request, |parts, change: ChangeRequest| {
-                change.apply(parts.observed.upstreams.iter().map(|upstream| &**upstream))
-            }),
-            ("/workers", &Method::POST) => self.change(request, |parts, change: WorkersRequest| {
-                change.apply(&parts.observed.apps)
-            }),
+            ("/upstream", &Method::POST) => {
+                self.change(request, async |parts, change: ChangeRequest| {
+                    change.apply(parts.observed.upstreams.iter().map(|upstream| &**upstream))
+                })
+            }
+            ("/workers", &Method::POST) => {
+                self.change(request, async |parts, change: WorkersRequest| {
+                    change.apply(&parts.observed.apps)
+                })
+            }
             ("/maintenance", &Method::POST) => {
-                self.change(request, |parts, change: MaintenanceRequest| {
+                self.change(request, async |parts, change: MaintenanceRequest| {
                     change.apply(&parts.observed.maintenance, &parts.sites, &parts.route_names)
                 })
             }
-            ("/block", &Method::POST) => self.change(request, |parts, change: BlockRequest| {
-                change.apply(&parts.observed.blocked)
-            }),
-            ("/unblock", &Method::POST) => self.change(request, |parts, change: UnblockRequest| {
-                change.apply(&parts.observed.blocked)
-            }),
+            ("/block", &Method::POST) => {
+                self.change(request, async |parts, change: BlockRequest| change.apply(parts).await)
+            }
+            ("/unblock", &Method::POST) => {
+                self.change(request, async |parts, change: UnblockRequest| change.apply(parts).await)
+            }
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
                 status_page::answer(self.snapshot(), request)
             }
             ("/", &Method::GET | &Method::HEAD) => Answer::Now(text(StatusCode::OK, ENDPOINTS)),
-            ("/status" | "/top" | "/metrics" | "/", _) => Answer::Now(not_allowed("GET, HEAD")),
+            ("/status" | "/top" | "/machines/status" | "/machines/top" | "/metrics" | "/", _) => {
+                Answer::Now(not_allowed("GET, HEAD"))
+            }
             (
                 "/purge" | "/explain" | "/profile" | "/reload" | "/upgrade" | "/upstream"
                 | "/workers" | "/maintenance" | "/block" | "/unblock",
@@ -195,7 +212,7 @@ impl Handler for Admin {
             ) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /top, /metrics, /purge, /profile, /advise, /explain, /reload, \
+                "there is /status, /top, /machines/status, /machines/top, /metrics, /purge, /profile, /advise, /explain, /reload, \
                  /upgrade, /upstream, /workers, /maintenance, /block and /unblock\n",
             )),
         }
@@ -241,7 +258,7 @@ impl Admin {
     fn change<T: DeserializeOwned>(
         &self,
         request: &RequestHead<'_>,
-        apply: impl FnOnce(&AdminParts, T) -> Result<String, String> + 'static,
+        apply: impl AsyncFnOnce(&AdminParts, T) -> Result<String, String> + 'static,
     ) -> Answer {
         if let Some(refusal) = refusal_of_body(request) {
             return Answer::Now(refusal);
@@ -254,7 +271,7 @@ impl Admin {
             };
             match serde_json::from_slice::<T>(&body) {
                 Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
-                Ok(change) => match apply(&parts, change) {
+                Ok(change) => match apply(&parts, change).await {
                     Ok(done) => text(StatusCode::OK, &done),
                     Err(message) => text(StatusCode::CONFLICT, &format!("{message}\n")),
                 },
@@ -335,6 +352,7 @@ impl AdminParts {
             }
         };
         let (near, sites) = (self.near.clone(), Arc::clone(&self.sites));
+        let machines = self.machines.clone();
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
@@ -349,7 +367,7 @@ impl AdminParts {
                             tags = purged.tags,
                             "purged by admin"
                         );
-                        json(&serde_json::json!(purged))
+                        json(&machines_answer::purged(&purged, machines.as_deref()).await)
                     }
                     Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}\n")),
                 },

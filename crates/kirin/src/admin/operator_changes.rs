@@ -36,6 +36,9 @@ pub enum OperatorChange {
         network: String,
         /// For how long still.
         seconds: u64,
+        /// Whether it is blocked on all machines with the same origin.
+        #[serde(default)]
+        on_all_machines: bool,
     },
     /// A server gets no requests, or only some.
     ServerState {
@@ -82,12 +85,13 @@ pub fn collect(parts: &AdminParts) -> Vec<OperatorChange> {
         });
     }
     let now = Instant::now();
-    for block in observed.blocked.list(now) {
-        let left = block.end.saturating_duration_since(now);
-        changes.push(OperatorChange::Blocked {
+    let (own, shared) = (observed.blocked.list(now), observed.blocked.list_shared(now));
+    for (blocks, on_all_machines) in [(own, false), (shared, true)] {
+        changes.extend(blocks.into_iter().map(|block| OperatorChange::Blocked {
             network: network_name(block.network),
-            seconds: left.as_secs() + 1,
-        });
+            seconds: block.end.saturating_duration_since(now).as_secs() + 1,
+            on_all_machines,
+        }));
     }
     for upstream in &observed.upstreams {
         let of_server = |server| changes_of_server(upstream.name(), server);
@@ -125,15 +129,22 @@ fn changes_of_server(upstream: &str, server: ServerStatus) -> Vec<OperatorChange
 /// same thing.
 pub fn apply(changes: Vec<OperatorChange>, parts: &AdminParts) {
     let now = Instant::now();
-    let blocks = changes.iter().filter_map(|change| match change {
-        OperatorChange::Blocked { network, seconds } => {
-            let network = parse_network(network).ok()?;
-            Some(Block { network, end: now + Duration::from_secs(*seconds) })
-        }
-        _ => None,
-    });
+    let blocks_of = |wanted: bool| {
+        changes.iter().filter_map(move |change| match change {
+            OperatorChange::Blocked { network, seconds, on_all_machines }
+                if *on_all_machines == wanted =>
+            {
+                let network = parse_network(network).ok()?;
+                Some(Block { network, end: now + Duration::from_secs(*seconds) })
+            }
+            _ => None,
+        })
+    };
     // As many as may be are blocked there already.
-    _ = parts.observed.blocked.block_all(blocks, now);
+    _ = parts.observed.blocked.block_all(blocks_of(false), now);
+    if parts.near.origin().is_some() {
+        parts.observed.blocked.take_over_shared(blocks_of(true).collect());
+    }
     for change in changes {
         if !apply_one(&change, parts) {
             tracing::info!(?change, "an operator's change ends: the configuration is another one");
