@@ -1,7 +1,7 @@
 # `make demo` serves the memo example; `make test` runs every test. Both install what is missing.
 
 CARGO ?= cargo
-.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score deb python-dist docs fuzz clean
+.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score score-machines deb python-dist docs fuzz clean
 
 # The language of the memo example that `make demo` serves: perl or python.
 APP = perl
@@ -60,6 +60,10 @@ bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; t
 score: bench-packages ## A contest on the memo example: nginx + Starman + memcached against Kirin; takes four minutes
 	$(CARGO) build --release -p kirin -p kirin-score
 	bench/contest.py
+
+score-machines: bench-packages ## The same visitors on three machines behind a balancer, which are killed and upgraded; eight minutes
+	$(CARGO) build --release -p kirin -p kirin-score
+	bench/contest_machines.py
 
 bench-packages:
 	scripts/install-packages bench

@@ -133,17 +133,20 @@ def smoke(programs, root):
 def long(programs, root, cargo):
     """Returns what takes too long for each change: the tests of `scripts/long-tests` with and
     without the ring, random kills in full, all orders of the ring's threads, property tests with
-    more cases, with Valkey, fuzzing, the instructions of requests, and the training of a release."""
+    more cases, with Valkey, fuzzing, the instructions of requests, the training of a release, and the
+    memo example on three machines."""
     chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
     applications = [program for program in programs if program.name in APPLICATIONS]
     names = listed(root, LONG_LIST)
     loom = [cargo, "test", "-p", "kirin-ring", "--features", "loom", "--lib"]
     fuzz = ["scripts/fuzz", "--runs", "20000"]
+    machines = ["bench/contest_machines.py", "--quick", "--build"]
     jobs = [
         Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
         Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),
         Job("long", "instructions", ["bench/instructions.py", "--build"], root, limit=1800, needs_home=True),
         Job("long", "training", ["bench/training.py", "--requests", "64"], root),
+        Job("long", "memo on three machines", machines, root, limit=300, needs_home=True),
     ]
     for job in one_by_one("long", chosen) + one_by_one("long-sockets", applications, WITHOUT_RING):
         if KILLS in job.name:

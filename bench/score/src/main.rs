@@ -34,6 +34,12 @@ struct Arguments {
     /// Seed of the requests. The same seed gives the same requests.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Seconds in which a new public memo must be on the front page. The contest has one second.
+    #[arg(long, default_value_t = 1.0)]
+    appears_within: f64,
+    /// Seconds in which a request must be answered.
+    #[arg(long, default_value_t = 10.0)]
+    answer_within: f64,
 }
 
 fn main() -> ExitCode {
@@ -53,12 +59,16 @@ fn visit(arguments: &Arguments) -> io::Result<String> {
     let facts = Facts::read(&arguments.facts, &arguments.files)?;
     let plan = Plan {
         address: arguments.address,
-        length: Duration::try_from_secs_f64(arguments.seconds).map_err(io::Error::other)?,
+        length: duration(arguments.seconds)?,
         readers: arguments.readers,
         members: arguments.members,
         seed: arguments.seed,
-        appears_within: Duration::from_secs(1),
-        answer_limit: Duration::from_secs(10),
+        appears_within: duration(arguments.appears_within)?,
+        answer_limit: duration(arguments.answer_within)?,
     };
     Ok(serde_json::to_string(&run(plan, facts)?)?)
+}
+
+fn duration(seconds: f64) -> io::Result<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(io::Error::other)
 }

@@ -52,6 +52,8 @@ pub struct Verdict {
     pub points: u64,
     /// The number of wrong and missing answers.
     pub faults: u64,
+    /// The number of faults that disqualify alone: data of another visitor, or out of date.
+    pub breaches: u64,
     /// The number of right answers and faults.
     pub requests: u64,
     /// The results of each kind, in the order of `KINDS`.
@@ -128,6 +130,7 @@ impl Tally {
         let disqualified = self.disqualification(&kinds, right + faults, faults);
         let score =
             if disqualified.is_some() { 0 } else { u64::saturating_sub(points, faults * PENALTY) };
+        let breaches = self.breaches.values().sum();
         let reasons = self.slips.into_iter().chain(self.breaches).collect();
         Verdict {
             seconds: elapsed.as_secs_f64(),
@@ -135,6 +138,7 @@ impl Tally {
             disqualified,
             points,
             faults,
+            breaches,
             requests: right + faults,
             kinds,
             appeared: Latency::of(&mut self.appeared),

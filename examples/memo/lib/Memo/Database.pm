@@ -103,12 +103,14 @@ sub snapshot { return $_[0]->_transaction('BEGIN DEFERRED', $_[1]) }
 sub _transaction {
     my ($self, $begin, $code) = @_;
     my $handle = $self->handle;
-    $handle->do($begin);
     my $result;
-    my $done = eval { $result = $code->($handle); $handle->do('COMMIT'); 1 };
+    my $done =
+        eval { $handle->do($begin); $result = $code->($handle); $handle->do('COMMIT'); 1 };
     if (!$done) {
         my $error = $@;
-        eval { $handle->do('ROLLBACK') };
+        # Also after a BEGIN that has failed: DBD::SQLite takes the handle to be in a transaction,
+        # and would begin one with its next statement, a write lock that nobody gives back.
+        eval { $handle->rollback };
         die $error;
     }
     return $result;
