@@ -26,6 +26,7 @@ fuzz_target!(|input: &[u8]| {
         Name::Purges => names.purges().to_vec(),
         Name::Tag(tag) => names.tag(tag),
         Name::Item(key) => names.item(key),
+        Name::Record(record) => names.record(record),
     });
     assert!(again.is_none_or(|again| again == input));
 });

@@ -24,8 +24,8 @@ pub struct Turn {
 }
 
 impl CertificateRenewer {
-    /// Waits until no other Kirin orders a certificate from this authority. Returns `None` if one of
-    /// them got the certificate meanwhile. It is served then.
+    /// Waits until no other Kirin orders a certificate from this authority. Returns `None` if one
+    /// of them got the certificate meanwhile. It is served then.
     pub(crate) async fn turn(&mut self) -> Result<Option<Turn>, AcmeError> {
         let before = self.issued.as_ref().map(|issued| issued.der.clone());
         let mut is_logged = false;

@@ -49,6 +49,10 @@ pub(crate) struct Allowance(Rc<CallClock>);
 
 struct CallClock {
     begun: Cell<Instant>,
+    /// How long the call may run.
+    time: Cell<Duration>,
+    /// The processor time of the thread at the first look at the clock.
+    first_look: Cell<Option<Duration>>,
     looked: Cell<Instant>,
     deadline: Cell<Instant>,
     is_up: Cell<bool>,
@@ -62,6 +66,8 @@ impl Allowance {
         let now = Instant::now();
         Self(Rc::new(CallClock {
             begun: Cell::new(now),
+            time: Cell::new(LOAD_TIME),
+            first_look: Cell::new(None),
             looked: Cell::new(now),
             deadline: Cell::new(now + LOAD_TIME),
             is_up: Cell::new(false),
@@ -74,6 +80,8 @@ impl Allowance {
     pub fn begin(&self, time: Duration) {
         let now = Instant::now();
         self.0.begun.set(now);
+        self.0.time.set(time);
+        self.0.first_look.set(None);
         self.0.looked.set(now);
         self.0.deadline.set(now + time);
         self.0.is_up.set(false);
@@ -100,11 +108,26 @@ impl Allowance {
         let now = Instant::now();
         let since = now.duration_since(self.0.looked.replace(now));
         self.0.units.set(UNITS_PER_CLOCK_CHECK);
-        if self.0.is_up.get() || now >= self.0.deadline.get() {
-            self.0.is_up.set(true);
+        let begun_at = self.first_look();
+        if now >= self.0.deadline.get() && !self.0.is_up.get() {
+            // On a busy machine the thread may not have run all the time.
+            let ran = processor_time().saturating_sub(begun_at);
+            let left = self.0.time.get().saturating_sub(ran);
+            self.0.deadline.set(now + left);
+            self.0.is_up.set(left.is_zero());
+        }
+        if self.0.is_up.get() {
             return Err(mlua::Error::runtime(TIME_IS_UP));
         }
         Ok(since)
+    }
+
+    /// Returns the processor time of the thread at the first look at the clock. Short calls, which
+    /// do not look, need not read it.
+    fn first_look(&self) -> Duration {
+        let first = self.0.first_look.get().unwrap_or_else(processor_time);
+        self.0.first_look.set(Some(first));
+        first
     }
 
     /// Counts a step, and looks at the clock from time to time.
@@ -155,7 +178,37 @@ impl Allowance {
     }
 }
 
+/// Returns the processor time that this thread has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// Returns the error that Lua itself raises when memory runs out.
 pub(crate) fn out_of_memory() -> mlua::Error {
     mlua::Error::MemoryError("not enough memory".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_which_the_thread_does_not_run_is_no_time_of_the_call() {
+        let allowance = Allowance::new(&Limits::default());
+        let time = Duration::from_millis(20);
+        allowance.begin(time);
+        allowance.check().expect("time is left");
+        let begun = Instant::now();
+        while begun.elapsed() < 2 * time {
+            std::thread::sleep(time);
+        }
+        allowance.check().expect("the thread has slept");
+        let begun = processor_time();
+        while allowance.check().is_ok() {
+            assert!(processor_time() - begun < 2 * time, "the time is up");
+        }
+        assert!(allowance.is_up());
+        assert!(allowance.check().is_err(), "it stays up");
+    }
 }

@@ -34,7 +34,7 @@ sub add {
 subtest 'a process that did not get the lock does not take it with its next statement' => sub {
     $one->exclusively(
         sub {
-            ok !eval { add($other, 'mari'); 1 }, 'the other one waits in vain';
+            ok !eval { add($other, 'mari'); 1 }, 'the other one waits until its limit';
             like $@, qr/database is locked/, 'and says so';
         }
     );

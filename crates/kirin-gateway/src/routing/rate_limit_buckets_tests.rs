@@ -1,5 +1,8 @@
-use proptest::prelude::*;
+//! No flood and no order of requests gets more out of buckets than the limit allows.
+
 use std::hash::{BuildHasher, RandomState};
+
+use proptest::prelude::*;
 
 use super::*;
 

@@ -23,8 +23,8 @@
 //! `B` at its last request. So at each request that passes, one bucket for all requests would lack
 //! at most `B + (M - 1) (B + r E)`, and in the time `t` it becomes fuller by `r t`.
 //!
-//! This needs that the origin forgives nothing: what a bucket lacks beyond `B` is paid back. Without
-//! that, each machine could let pass again and again what one of them may.
+//! This needs that the origin forgives nothing: what a bucket lacks beyond `B` is paid back.
+//! Without that, each machine could let pass again and again what one of them may.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -182,11 +182,10 @@ impl Handler for Admin {
                     change.apply(parts.observed.upstreams.iter().map(|upstream| &**upstream))
                 })
             }
-            ("/workers", &Method::POST) => {
-                self.change(request, async |parts, change: WorkersRequest| {
+            ("/workers", &Method::POST) => self
+                .change(request, async |parts, change: WorkersRequest| {
                     change.apply(&parts.observed.apps)
-                })
-            }
+                }),
             ("/maintenance", &Method::POST) => {
                 self.change(request, async |parts, change: MaintenanceRequest| {
                     change.apply(&parts.observed.maintenance, &parts.sites, &parts.route_names)
@@ -195,9 +194,8 @@ impl Handler for Admin {
             ("/block", &Method::POST) => {
                 self.change(request, async |parts, change: BlockRequest| change.apply(parts).await)
             }
-            ("/unblock", &Method::POST) => {
-                self.change(request, async |parts, change: UnblockRequest| change.apply(parts).await)
-            }
+            ("/unblock", &Method::POST) => self
+                .change(request, async |parts, change: UnblockRequest| change.apply(parts).await),
             ("/", &Method::GET | &Method::HEAD) if status_page::is_wanted(request) => {
                 status_page::answer(self.snapshot(), request)
             }

@@ -65,8 +65,8 @@ fn counted(servers: &[&RedisServer]) -> usize {
     counted_of(servers, DIGEST_OF_A)
 }
 
-/// Sends requests of the visitor `a` until one is refused, at most `most`. After each that passes it waits until the
-/// origin has counted it. Returns how many have passed.
+/// Sends requests of the visitor `a` until one is refused, at most `most`. After each that passes
+/// it waits until the origin has counted it. Returns how many have passed.
 fn spend(machine: &Served, servers: &[&RedisServer], most: usize) -> usize {
     for passed in 0..most {
         let before = counted(servers);
