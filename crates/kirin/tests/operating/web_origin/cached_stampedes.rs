@@ -24,7 +24,7 @@ fn wait_until_waiting(redis: &RedisServer) {
 }
 
 /// Returns the directories in `/proc` of a machine's workers and of their parent.
-fn application_of(machine: &Machine) -> Vec<PathBuf> {
+pub(super) fn application_of(machine: &Machine) -> Vec<PathBuf> {
     let directory = |process: &str| PathBuf::from("/proc").join(process);
     let mut found = Vec::new();
     for worker in machine.kirin.worker_pids() {
