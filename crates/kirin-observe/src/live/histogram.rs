@@ -31,6 +31,7 @@ impl FromIterator<(u64, u32)> for LiveHistogram {
 
 impl LiveHistogram {
     /// Counts a time `weight` times.
+    #[inline]
     pub fn add(&mut self, micros: u64, weight: u32) {
         let count = &mut self.0[bucket_of(micros)];
         *count = count.saturating_add(weight);
