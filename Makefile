@@ -61,7 +61,7 @@ score: bench-packages ## A contest on the memo example: nginx + Starman + memcac
 	$(CARGO) build --release -p kirin -p kirin-score
 	bench/contest.py
 
-score-machines: bench-packages ## The same visitors on three machines behind a balancer, which are killed and upgraded; eight minutes
+score-machines: bench-packages ## The same visitors on three machines behind a balancer, which are killed and upgraded; ten minutes
 	$(CARGO) build --release -p kirin -p kirin-score
 	bench/contest_machines.py
 

@@ -189,6 +189,14 @@ def listens(where: int | Path) -> bool:
         return probe.connect_ex(address) == 0
 
 
+def has_ended(pid: int) -> bool:
+    """Returns whether a process has ended, reaped or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except OSError:
+        return True
+
+
 def tail(log: Path, lines: int = 20) -> str:
     """Returns the end of a log, for an error message."""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

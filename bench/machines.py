@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from contestants import ADAPTER, Site, on_port
-from host import BenchError, Host, Server, free_port, listens
+from host import BenchError, Host, Server, free_port, has_ended, listens
 from peers import kirin, redis
 from serving import wait_for
 
@@ -144,14 +144,6 @@ def run_kirin(host: Host, command: str, config: Path, environment: dict[str, str
     if done.returncode != 0:
         raise BenchError(f"kirin {command} failed:\n{done.stderr}{done.stdout}")
     return done.stdout
-
-
-def has_ended(pid: int) -> bool:
-    """Returns whether a process has ended, reaped or not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
-    except OSError:
-        return True
 
 
 def wait_until(what: str, condition: Callable[[], object], seconds: float = LIMIT_SECONDS) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TextIO
 
 from comparison import Entrant
-from host import BenchError, Host, Server, free_port, version_of
+from host import BenchError, Host, Server, free_port, has_ended, version_of
 from report import grid
 
 NAME = "upgrade"
@@ -163,13 +163,6 @@ class PeakMemory:
         self.is_over = True
         self.thread.join()
         return self.peak
-
-
-def has_ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def measure(host: Host, gigabytes: int) -> list[str]:

@@ -24,16 +24,14 @@ mod state_directory;
 mod taking_over;
 mod turn;
 
-pub use challenges::{
-    ChallengeAnswer, ChallengeLookup, Challenges, PATH as CHALLENGE_PATH, challenge_token,
-};
+pub use challenges::{ChallengeAnswer, ChallengeLookup, Challenges, challenge_token};
 pub use config::AcmeConfig;
 pub use error::AcmeError;
 pub use shared_key::{SharedKey, SharedKeyFile};
 
 use std::sync::Arc;
 
-use kirin_origin::NearStore;
+use kirin_origin::StoreOrigin;
 use kirin_server::Tls;
 use kirin_user::{ParentDirectory, User};
 use tokio::sync::Notify;
@@ -49,8 +47,8 @@ pub struct Acme {
     kept: Vec<KeptCertificate>,
     challenges: Arc<Challenges>,
     renew_now: Arc<Notify>,
-    /// The store, and the origin by which machines share certificates.
-    near: Option<NearStore>,
+    /// The origin of the store, by which machines share certificates.
+    origin: Option<Arc<StoreOrigin>>,
 }
 
 /// A certificate that a task keeps. Dropping it ends the task.
@@ -81,7 +79,7 @@ impl Acme {
             kept: Vec::new(),
             challenges: Arc::new(Challenges::default()),
             renew_now: Arc::new(Notify::new()),
-            near: None,
+            origin: None,
         };
         acme.renewers = acme.prepare(certificates, owner)?.renewers;
         acme.renewers.iter_mut().for_each(CertificateRenewer::serve_kept_one);
@@ -141,8 +139,8 @@ impl Acme {
 
     /// Starts to get and renew certificates, until this is dropped. Must run in a runtime. Machines
     /// with the same origin behind their stores share them, if they have a key for that.
-    pub fn keep(&mut self, near: NearStore) {
-        self.near = Some(near);
+    pub fn keep(&mut self, origin: Option<Arc<StoreOrigin>>) {
+        self.origin = origin;
         let renewers = std::mem::take(&mut self.renewers);
         self.keep_all(renewers);
     }
@@ -159,8 +157,8 @@ impl Acme {
 
     fn keep_all(&mut self, renewers: Vec<CertificateRenewer>) {
         for mut renewer in renewers {
-            if let Some(near) = &self.near {
-                renewer.share(near);
+            if let Some(origin) = &self.origin {
+                renewer.share(origin);
             }
             self.kept.push(KeptCertificate::keep(renewer));
         }
@@ -169,7 +167,7 @@ impl Acme {
 
     /// Returns where the answers of other machines are, if any certificate is shared.
     fn shared_answers(&self) -> Option<SharedAnswers> {
-        let origin = Arc::clone(self.near.as_ref()?.origin()?);
+        let origin = self.origin.clone()?;
         let keys = self.kept.iter().filter_map(|kept| kept.config.shared_key.as_ref());
         let mut keys: Vec<_> = keys.map(|shared| shared.key.clone()).collect();
         // Listeners have the same key, as a rule.

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kirin_origin::NearStore;
+use kirin_origin::StoreOrigin;
 use kirin_server::{CertificateFiles, Tls};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -95,8 +95,8 @@ impl CertificateRenewer {
     }
 
     /// Shares the certificate with other machines from now on, if the configuration says so.
-    pub fn share(&mut self, near: &NearStore) {
-        self.sharing = Sharing::new(&self.config, near);
+    pub fn share(&mut self, origin: &Arc<StoreOrigin>) {
+        self.sharing = Sharing::new(&self.config, origin);
     }
 
     /// Serves the certificate that is in the directory, if there is one.

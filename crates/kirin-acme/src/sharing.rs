@@ -11,13 +11,12 @@
 //! `NAMES` is the first of the certificate's names in alphabetical order, and a digest of all. So
 //! machines with other `domains` have another record.
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use instant_acme::AccountCredentials;
-use kirin_origin::{LeaseAnswer, NearStore, OriginError, StoreOrigin};
+use kirin_origin::{LeaseAnswer, OriginError, StoreOrigin};
 use ring::digest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,9 +35,6 @@ const FAILURES_LAST: Duration = Duration::from_secs(30 * 86_400);
 
 /// The time between two tries to read a certificate that could not be read.
 const BETWEEN_TRIES: Duration = Duration::from_secs(5);
-
-/// The number of bytes of the digest of names. It keeps lists of names apart, and no secret.
-const DIGEST_BYTES: usize = 8;
 
 /// Why a record cannot be had or written.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +67,6 @@ pub struct SharedCertificate {
 
 /// What machines share of one certificate.
 pub struct Sharing {
-    near: NearStore,
     origin: Arc<StoreOrigin>,
     key: SharedKey,
     lease: String,
@@ -87,15 +82,14 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Returns what this machine shares with others, if it has a key and an origin.
-    pub fn new(config: &AcmeConfig, near: &NearStore) -> Option<Self> {
-        let (shared, origin) = (config.shared_key.as_ref()?, near.origin()?);
+    /// Returns what this machine shares with others by an origin, if it has a key.
+    pub fn new(config: &AcmeConfig, origin: &Arc<StoreOrigin>) -> Option<Self> {
+        let shared = config.shared_key.as_ref()?;
         let authority = authority_name(&config.directory);
         let names = names_of(&config.domains);
         let certificate = format!("acme/certificate/{authority}/{names}");
         Some(Self {
             changes: origin.watch_record(certificate.as_bytes()),
-            near: near.clone(),
             origin: Arc::clone(origin),
             key: shared.key.clone(),
             lease: format!("acme/{authority}"),
@@ -227,7 +221,7 @@ impl Sharing {
 
     /// Takes the lease of the machine that orders from this authority.
     pub async fn lease(&self) -> LeaseAnswer {
-        self.near.lease(self.lease.as_bytes()).await
+        self.origin.lease(self.lease.as_bytes()).await
     }
 
     /// Reads a record. Returns its text, and the record itself.
@@ -287,12 +281,10 @@ fn names_of(domains: &[String]) -> String {
     let mut domains: Vec<&str> = domains.iter().map(String::as_str).collect();
     domains.sort_unstable();
     let digest = digest::digest(&digest::SHA256, domains.join(" ").as_bytes());
-    let mut names = domains.first().map_or_else(String::new, |first| format!("{first}/"));
-    for byte in digest.as_ref().iter().take(DIGEST_BYTES) {
-        // Writing to a string cannot fail.
-        let _ = write!(names, "{byte:02x}");
-    }
-    names
+    let first = domains.first().map_or_else(String::new, |first| format!("{first}/"));
+    // It keeps lists of names apart, and no secret.
+    let number = digest.as_ref().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+    format!("{first}{number:016x}")
 }
 
 #[cfg(test)]

@@ -13,30 +13,36 @@ use crate::status;
 /// Returns the program at this moment. This reads files of `/proc` and adds up the tables of all
 /// event loops, so call it on a thread of its own.
 pub fn snapshot(observed: &ObservedParts) -> Snapshot {
-    snapshot_with(observed, Times::LeftOut)
+    with_workers(observed, Times::LeftOut)
 }
 
 /// Returns the same with the times that are needed to add it to the snapshots of other machines,
 /// and without the queries of slow requests, which may have secrets.
 pub fn addable_snapshot(observed: &ObservedParts) -> Snapshot {
-    let mut snapshot = snapshot_with(observed, Times::Included);
+    let mut snapshot = with_workers(observed, Times::Included);
     snapshot.leave_out_queries();
     snapshot
 }
 
 /// Returns the same without URLs and workers.
 pub fn summary(observed: &ObservedParts) -> Snapshot {
-    let mut snapshot = addable_snapshot(observed);
-    (snapshot.live.urls, snapshot.workers) = Default::default();
+    let mut snapshot = without_workers(observed, Times::LeftOut, Instant::now());
+    snapshot.live.urls.clear();
+    snapshot.leave_out_queries();
     snapshot
 }
 
-fn snapshot_with(observed: &ObservedParts, times: Times) -> Snapshot {
+fn with_workers(observed: &ObservedParts, times: Times) -> Snapshot {
     let now = Instant::now();
+    let workers = observed.apps.iter().flat_map(|app| workers(app, now)).collect();
+    Snapshot { workers, ..without_workers(observed, times, now) }
+}
+
+fn without_workers(observed: &ObservedParts, times: Times, now: Instant) -> Snapshot {
     Snapshot {
         uptime_ms: now.saturating_duration_since(observed.started).as_millis() as u64,
         live: report::read(&observed.live, now, times),
-        workers: observed.apps.iter().flat_map(|app| workers(app, now)).collect(),
+        workers: Vec::new(),
         status: status::status(observed),
         machines: None,
     }

@@ -21,6 +21,7 @@ use crate::encoding::{NUMBER_LIMIT, Purged};
 use crate::engine_clock::EngineClock;
 use crate::error::{ConnectError, OriginError};
 use crate::origin::StoreOrigin;
+use crate::random::jitter;
 use crate::replies::{field, micros_of, numbers_of, table_of, unexpected};
 use crate::servers::Servers;
 use crate::state::OriginState;
@@ -290,23 +291,4 @@ fn is_master(replies: &[Value]) -> Result<(), OriginError> {
         return Err(OriginError::Away("the server has become a replica".into()));
     }
     Ok(())
-}
-
-/// Returns a random factor from one half to one, so that many Kirins do not connect at the same
-/// moment.
-fn jitter() -> f64 {
-    let random = getrandom::u32().unwrap_or(u32::MAX);
-    0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_differ_by_up_to_a_half() {
-        let factors: Vec<f64> = (0..50).map(|_| jitter()).collect();
-        assert!(factors.iter().all(|factor| (0.5..=1.0).contains(factor)), "{factors:?}");
-        assert!(factors.iter().any(|factor| *factor != factors[0]), "{factors:?}");
-    }
 }

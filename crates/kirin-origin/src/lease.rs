@@ -3,7 +3,6 @@
 //! A lease is a key on the server that expires soon, unless its holder renews it. So it ends when
 //! its holder dies. It saves work, and nothing else: that two machines make the same is right, too.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use crate::engine_scripts::LEASE;
 use crate::error::OriginError;
 use crate::near_store::NearStore;
 use crate::origin::StoreOrigin;
+use crate::random::random_name;
 
 /// How long a lease lasts after its holder has died.
 const LASTING: Duration = Duration::from_secs(3);
@@ -104,26 +104,12 @@ impl Drop for Held {
 impl NearStore {
     /// Takes the lease for what is made under a key, if no machine has it. Takes one trip.
     pub async fn lease(&self, key: &[u8]) -> LeaseAnswer {
-        let Some(origin) = &self.origin else { return LeaseAnswer::Taken(Lease::default()) };
-        let (name, holder) = (origin.config.names.lease(key), random_name());
-        match origin.change_lease("take", &name, &holder, LASTING).await {
-            Ok(0) => LeaseAnswer::Elsewhere,
-            Ok(2) => LeaseAnswer::Useless,
-            Ok(_) => {
-                let origin = Arc::clone(origin);
-                let held = Arc::new(Held { origin, name, holder, end: AtomicU8::new(OPEN) });
-                tokio::spawn(renew(Arc::downgrade(&held)));
-                LeaseAnswer::Taken(Lease(Some(held)))
-            }
-            Err(error) => {
-                tracing::debug!(%error, "no lease can be had");
-                LeaseAnswer::Taken(Lease::default())
-            }
+        match &self.origin {
+            Some(origin) => origin.lease(key).await,
+            None => LeaseAnswer::Taken(Lease::default()),
         }
     }
-}
 
-impl NearStore {
     /// Claims the right to do something once within `lasting` on all machines. Returns whether this
     /// machine has it. So it has without a server, or if the server does not answer. Takes one
     /// trip.
@@ -146,13 +132,26 @@ async fn renew(held: Weak<Held>) {
     }
 }
 
-/// Returns a name that nobody else has.
-fn random_name() -> String {
-    let number = || RandomState::new().build_hasher().finish();
-    format!("{:016x}{:016x}", number(), number())
-}
-
 impl StoreOrigin {
+    /// Takes a lease, as [`NearStore::lease`] does.
+    pub async fn lease(self: &Arc<Self>, key: &[u8]) -> LeaseAnswer {
+        let (name, holder) = (self.config.names.lease(key), random_name());
+        match self.change_lease("take", &name, &holder, LASTING).await {
+            Ok(0) => LeaseAnswer::Elsewhere,
+            Ok(2) => LeaseAnswer::Useless,
+            Ok(_) => {
+                let origin = Arc::clone(self);
+                let held = Arc::new(Held { origin, name, holder, end: AtomicU8::new(OPEN) });
+                tokio::spawn(renew(Arc::downgrade(&held)));
+                LeaseAnswer::Taken(Lease(Some(held)))
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no lease can be had");
+                LeaseAnswer::Taken(Lease::default())
+            }
+        }
+    }
+
     /// Makes a lease that nobody renews or ends. Returns whether there was none.
     async fn claim(&self, name: &[u8], lasting: Duration) -> Result<bool, OriginError> {
         let servers = self.servers()?;

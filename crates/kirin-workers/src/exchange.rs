@@ -230,16 +230,14 @@ pub(crate) async fn over_connection(
         }
         (Reading::Begun(decoder, data), None) => {
             let is_chunked = matches!(decoder, BodyDecoder::Chunked(_));
-            let may_have_trailers = is_chunked && pass_trailers(&mut head, request);
-            let rest = UnreadBody {
+            let passes_trailers = is_chunked && pass_trailers(&mut head, request);
+            let body = UnreadBody {
                 decoder,
                 length: head.body.length(),
                 ahead: ReadAhead::new(data, share),
-                afterwards: head.afterwards,
-                may_have_trailers,
-                excluded_trailers: head.excluded_trailers().to_vec(),
+                excluded_trailers: passes_trailers.then(|| head.excluded_trailers().to_vec()),
             };
-            let body = PumpedBody::start(Arc::clone(app), connection, rest, step);
+            let body = PumpedBody::start(Arc::clone(app), connection, body, head.afterwards, step);
             Ok(response(head, Body::Stream(Box::new(body))))
         }
     }

@@ -34,26 +34,16 @@ pub(crate) struct UnreadBody {
     pub(crate) length: Option<u64>,
     /// What has been read.
     pub(crate) ahead: ReadAhead,
-    pub(crate) afterwards: Afterwards,
-    /// Whether trailers that come behind it go on to the client.
-    pub(crate) may_have_trailers: bool,
-    /// Fields that must not be trailers.
-    pub(crate) excluded_trailers: Vec<HeaderName>,
+    /// Fields that must not be trailers, if those behind the body go on to the client.
+    pub(crate) excluded_trailers: Option<Vec<HeaderName>>,
 }
 
 /// A body that a worker is still sending. Dropping it ends the worker's connection.
 pub(crate) struct PumpedBody {
     shared: Rc<RefCell<Shared>>,
     length: Option<u64>,
-    may_have_trailers: bool,
+    excluded_trailers: Option<Vec<HeaderName>>,
     task: AbortHandle,
-}
-
-/// The part of a body that the reading task needs.
-struct Rest {
-    decoder: BodyDecoder,
-    afterwards: Afterwards,
-    excluded_trailers: Vec<HeaderName>,
 }
 
 /// The state that the reading task and the client's connection share, on one event loop.
@@ -71,21 +61,22 @@ impl PumpedBody {
         app: Arc<App>,
         connection: WorkerConnection,
         body: UnreadBody,
+        afterwards: Afterwards,
         step: OpenStep,
     ) -> Self {
-        let UnreadBody { decoder, length, ahead, afterwards, may_have_trailers, excluded_trailers } =
-            body;
+        let UnreadBody { decoder, length, ahead, excluded_trailers } = body;
         let (end, trailers, reader, drainer) = (None, None, None, None);
         let shared = Rc::new(RefCell::new(Shared { ahead, end, trailers, reader, drainer }));
         let task = tokio::task::spawn_local(InRequest::of_current(pump(
             app,
             connection,
-            Rest { decoder, afterwards, excluded_trailers },
+            decoder,
+            afterwards,
             Rc::clone(&shared),
             step,
         )))
         .abort_handle();
-        Self { shared, length, may_have_trailers, task }
+        Self { shared, length, excluded_trailers, task }
     }
 }
 
@@ -125,11 +116,14 @@ impl BodyStream for PumpedBody {
     }
 
     fn may_have_trailers(&self) -> bool {
-        self.may_have_trailers
+        self.excluded_trailers.is_some()
     }
 
     fn take_trailers(&mut self) -> Option<Trailers> {
-        self.shared.borrow_mut().trailers.take().filter(|_| self.may_have_trailers)
+        let excluded = self.excluded_trailers.as_ref()?;
+        let mut trailers = self.shared.borrow_mut().trailers.take()?;
+        trailers.remove(excluded);
+        Some(trailers)
     }
 }
 
@@ -150,11 +144,11 @@ impl Shared {
 async fn pump(
     app: Arc<App>,
     connection: WorkerConnection,
-    rest: Rest,
+    mut decoder: BodyDecoder,
+    afterwards: Afterwards,
     shared: Rc<RefCell<Shared>>,
     step: OpenStep,
 ) {
-    let Rest { mut decoder, afterwards, excluded_trailers } = rest;
     let mut held = Abandoned { app: &app, connection: Some(connection) };
     let result = match &mut held.connection {
         Some(connection) => read_to_end(&app, connection, &mut decoder, afterwards, &shared).await,
@@ -167,7 +161,7 @@ async fn pump(
         Err(error) => app.log_cut(&connection, error),
     }
     let mut shared = shared.borrow_mut();
-    shared.trailers = decoder.take_trailers_without(&excluded_trailers);
+    shared.trailers = decoder.take_trailers();
     shared.end = Some(result.map_err(|error| StreamError(error.to_string())));
     shared.wake_drainer();
 }

@@ -95,28 +95,18 @@ pub(crate) fn read_head(
     let mut upgrade: Vec<Vec<u8>> = Vec::new();
     let mut announced: Vec<Vec<u8>> = Vec::new();
     let parsed = response_head::parse(input, |name, value| {
-        if name.eq_ignore_ascii_case("x-sendfile") {
+        match name.len() {
+            7 if name.eq_ignore_ascii_case("trailer") => announced.push(value.to_vec()),
+            7 if name.eq_ignore_ascii_case("upgrade") => upgrade.push(value.to_vec()),
             // What the adapter says takes precedence.
-            file.get_or_insert_with(|| Ok(HandedFile::named(value)));
-            return Field::Take;
+            10 if name.eq_ignore_ascii_case("x-sendfile") => {
+                file.get_or_insert_with(|| Ok(HandedFile::named(value)));
+            }
+            10 if name.eq_ignore_ascii_case("kirin-file") => file = Some(HandedFile::parse(value)),
+            13 if name.eq_ignore_ascii_case("kirin-cleanup") => cleans_up = true,
+            _ => return Field::Keep,
         }
-        if name.eq_ignore_ascii_case("kirin-file") {
-            file = Some(HandedFile::parse(value));
-            return Field::Take;
-        }
-        if name.eq_ignore_ascii_case("kirin-cleanup") {
-            cleans_up = true;
-            return Field::Take;
-        }
-        if name.eq_ignore_ascii_case("trailer") {
-            announced.push(value.to_vec());
-            return Field::Take;
-        }
-        if name.eq_ignore_ascii_case("upgrade") {
-            upgrade.push(value.to_vec());
-            return Field::Take;
-        }
-        Field::Keep
+        Field::Take
     })?;
     let Some((head, length)) = parsed else { return Ok(None) };
     let (status, mut fields) = (head.status, head.fields);

@@ -1,6 +1,6 @@
 //! The listener at which a request arrives.
 
-use kirin_acme::CHALLENGE_PATH;
+use kirin_acme::challenge_token;
 use kirin_config::ListenerConfig;
 use kirin_http::{ListenAddress, RequestHead};
 
@@ -38,7 +38,7 @@ impl<'a> Arrival<'a> {
     /// Returns the port of https to which the listener redirects a request. It does not redirect
     /// authorities that issue certificates, and peers that purge.
     pub fn redirect(&self, head: &RequestHead<'_>, is_purge: bool) -> Option<u16> {
-        let is_served = is_purge || head.path.starts_with(CHALLENGE_PATH);
+        let is_served = is_purge || challenge_token(head.path).is_some();
         self.listener()?.redirect_to_https.filter(|_| !is_served)
     }
 

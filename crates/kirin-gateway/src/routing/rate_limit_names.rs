@@ -22,7 +22,9 @@ impl GatewayConfig {
                 let count = counts.entry(digest).or_default();
                 let numbered = Sha256::new().chain_update(digest).chain_update(count.to_le_bytes());
                 *count += 1;
-                sharing.set_name(hex(&numbered.finalize()[..8]));
+                let digest: [u8; 32] = numbered.finalize().into();
+                let number = digest.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+                sharing.set_name(format!("{number:016x}"));
             }
         }
     }
@@ -53,8 +55,4 @@ fn digest_of(site: &str, route: &RouteConfig, limit: &RateLimit) -> [u8; 32] {
         digest.update(part);
     }
     digest.finalize().into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,10 +1,9 @@
 //! Announces this machine at the origin as long as it serves.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::pin;
 use std::time::Duration;
 
-use kirin_origin::OriginError;
+use kirin_origin::{OriginError, StoreOrigin, jitter};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -15,13 +14,13 @@ use crate::stage::{Stage, drain_limit, wait_to_serve};
 /// How long a machine counts after it has died.
 const LASTING: Duration = Duration::from_secs(15);
 
-/// The mean time between two announcements.
-const RENEWAL: Duration = Duration::from_secs(5);
+/// The longest time between two announcements.
+const RENEWAL: Duration = Duration::from_secs(6);
 
 /// The pause after an announcement that has failed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a status waits for the names of the machines.
+/// How long an answer waits for the names or the number of the machines.
 const NAMES_WAIT: Duration = Duration::from_millis(200);
 
 impl Machines {
@@ -73,11 +72,11 @@ impl Machines {
         let cards = timeout(NAMES_WAIT, self.origin.machines(MOST_MACHINES)).await;
         Some(super::card::names(&sorted(cards.ok()?.ok()?)))
     }
+}
 
-    /// Returns how many machines there are, or `None` if the origin does not answer soon.
-    pub async fn count(&self) -> Option<u64> {
-        timeout(NAMES_WAIT, self.origin.count_machines()).await.ok()?.ok()
-    }
+/// Returns how many machines have an origin, or `None` if it does not answer soon.
+pub async fn count_machines(origin: &StoreOrigin) -> Option<u64> {
+    timeout(NAMES_WAIT, origin.count_machines()).await.ok()?.ok()
 }
 
 /// Reads cards and sorts them as people expect.
@@ -86,11 +85,4 @@ pub(super) fn sorted(cards: Vec<impl AsRef<[u8]>>) -> Vec<MachineCard> {
     let mut cards: Vec<_> = cards.collect();
     cards.sort_by(|a, b| (&a.host, a.pid, &a.id).cmp(&(&b.host, b.pid, &b.id)));
     cards
-}
-
-/// Returns a random factor from 0.8 to 1.2, so that the machines do not announce themselves at the
-/// same moment.
-fn jitter() -> f64 {
-    let random = RandomState::new().build_hasher().finish();
-    0.8 + random as f64 / u64::MAX as f64 * 0.4
 }

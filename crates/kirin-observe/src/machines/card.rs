@@ -1,9 +1,9 @@
 //! What a machine says about itself when it announces itself.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 use kirin_clock::wall_seconds;
+use kirin_origin::random_name;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,12 +32,11 @@ impl MachineCard {
     /// Returns the card of this process. `serving` is the part of the status that says what it
     /// serves.
     pub fn of_this_machine(serving: &Value) -> Self {
-        let random = || RandomState::new().build_hasher().finish();
         let host = rustix::system::uname();
         let served = ["config", "target", "program"].map(|key| serving[key].as_str());
         let served = served.into_iter().flatten().next().unwrap_or_default();
         Self {
-            id: format!("{:016x}{:016x}", random(), random()),
+            id: random_name(),
             host: host.nodename().to_string_lossy().into_owned(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -37,6 +37,7 @@ use kirin_workers::{App, WorkerTotals};
 use parking_lot::Mutex;
 
 use crate::client_accounts::ClientAccounts;
+use crate::machines::announcing::count_machines;
 use crate::observed::ProcessCounts;
 use counters::{LoopCounters, ProgramCounters};
 
@@ -154,7 +155,10 @@ impl Metrics {
         let format = Format::accepted(accept.unwrap_or_default());
         let metrics = Arc::clone(self);
         Answer::later(move |_| async move {
-            let machines = metrics.count_machines().await;
+            let machines = match &metrics.origin {
+                Some(origin) => count_machines(origin).await,
+                None => None,
+            };
             let write = move || metrics.exposition(format, machines);
             let written = tokio::task::spawn_blocking(write).await;
             let Ok(text) = written else {

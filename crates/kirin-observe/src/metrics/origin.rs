@@ -1,16 +1,12 @@
 //! The metrics of the origin of the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use kirin_metrics::{Exposition, Family};
 use kirin_origin::{OriginCounters, OriginState};
 
 use super::Metrics;
 use super::families as f;
-
-/// How long a client of the metrics waits for the origin.
-const COUNT_WAIT: Duration = Duration::from_millis(200);
 
 /// A counter of an origin.
 type Counter = fn(&OriginCounters) -> &AtomicU64;
@@ -30,12 +26,6 @@ const COUNTERS: &[(&Family, Counter)] = &[
 ];
 
 impl Metrics {
-    /// Returns how many machines have the same origin, or `None` if it does not answer soon.
-    pub(super) async fn count_machines(&self) -> Option<u64> {
-        let count = self.origin.as_ref()?.count_machines();
-        tokio::time::timeout(COUNT_WAIT, count).await.ok()?.ok()
-    }
-
     /// Writes the metrics of the origin. Without one there are none.
     pub(super) fn write_origin(&self, out: &mut Exposition, machines: Option<u64>) {
         let Some(origin) = &self.origin else { return };

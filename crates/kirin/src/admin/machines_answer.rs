@@ -7,9 +7,10 @@ use http::StatusCode;
 use kirin_gateway::purge::command::Purged;
 use kirin_http::{Answer, AnsweredBy, Body, Response};
 use kirin_observe::answers::{json, text};
-use kirin_observe::machines::Machines;
+use kirin_observe::machines::announcing::count_machines;
 use kirin_observe::machines::question::MachineQuestion;
 use kirin_observe::status;
+use kirin_origin::NearStore;
 use serde_json::{Value, json};
 
 use crate::admin::AdminParts;
@@ -43,10 +44,10 @@ pub fn all(parts: &AdminParts, question: MachineQuestion) -> Answer {
 
 /// Returns the answer to a purge: how many names were found, and for how many machines it holds. It
 /// is one write at the origin, of which all of them hear.
-pub async fn purged(purged: &Purged, machines: Option<&Machines>) -> Value {
+pub async fn purged(purged: &Purged, near: &NearStore) -> Value {
     let mut answer = json!(purged);
-    if let Some(machines) = machines
-        && let Some(count) = machines.count().await
+    if let Some(origin) = near.origin()
+        && let Some(count) = count_machines(origin).await
     {
         answer["machines"] = count.into();
     }

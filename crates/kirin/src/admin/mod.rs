@@ -210,8 +210,9 @@ impl Handler for Admin {
             ) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
-                "there is /status, /top, /machines/status, /machines/top, /metrics, /purge, /profile, /advise, /explain, /reload, \
-                 /upgrade, /upstream, /workers, /maintenance, /block and /unblock\n",
+                "there is /status, /top, /machines/status, /machines/top, /metrics, /purge, \
+                 /profile, /advise, /explain, /reload, /upgrade, /upstream, /workers, \
+                 /maintenance, /block and /unblock\n",
             )),
         }
     }
@@ -350,7 +351,6 @@ impl AdminParts {
             }
         };
         let (near, sites) = (self.near.clone(), Arc::clone(&self.sites));
-        let machines = self.machines.clone();
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
@@ -365,7 +365,7 @@ impl AdminParts {
                             tags = purged.tags,
                             "purged by admin"
                         );
-                        json(&machines_answer::purged(&purged, machines.as_deref()).await)
+                        json(&machines_answer::purged(&purged, &near).await)
                     }
                     Err(error) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{error}\n")),
                 },

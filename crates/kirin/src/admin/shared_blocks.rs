@@ -5,8 +5,9 @@
 //! start later. While the origin is away, the blocks that a machine knows go on to their ends.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use kirin_clock::wall_seconds;
 use kirin_config::parse_network;
 use kirin_origin::{NearStore, RECORD_LIMIT_BYTES, StoreOrigin};
 use kirin_server::{Block, BlockedAddresses, MAX_BLOCKS, TooManyBlocks};
@@ -32,7 +33,7 @@ pub struct SharedBlocks(BTreeMap<String, u64>);
 impl SharedBlocks {
     /// Blocks a network for a time from now on. It replaces a block of the same network.
     pub fn block(&mut self, network: String, time: Duration) {
-        self.0.insert(network, seconds_now().saturating_add(time.as_secs()));
+        self.0.insert(network, wall_seconds().saturating_add(time.as_secs()));
     }
 
     /// Ends the block of exactly this network. Returns whether there was one.
@@ -44,7 +45,7 @@ impl SharedBlocks {
     fn parse(record: Option<&[u8]>) -> Result<Self, serde_json::Error> {
         let Some(record) = record else { return Ok(Self::default()) };
         let mut blocks: Self = serde_json::from_slice(record)?;
-        let now = seconds_now();
+        let now = wall_seconds();
         blocks.0.retain(|_, end| *end > now);
         Ok(blocks)
     }
@@ -72,13 +73,13 @@ impl SharedBlocks {
     /// Returns how long the last of the blocks lasts still.
     fn lasting(&self) -> Option<Duration> {
         let last = self.0.values().max()?;
-        Some(Duration::from_secs(last.saturating_sub(seconds_now())))
+        Some(Duration::from_secs(last.saturating_sub(wall_seconds())))
     }
 
     /// Returns the blocks by the clock of this machine. What another version has written and this
     /// one does not understand is left out.
     fn to_blocks(&self) -> Vec<Block> {
-        let (now, seconds) = (Instant::now(), seconds_now());
+        let (now, seconds) = (Instant::now(), wall_seconds());
         let mut blocks: Vec<Block> = self
             .0
             .iter()
@@ -137,10 +138,6 @@ pub async fn follow(origin: &StoreOrigin, blocked: &BlockedAddresses) {
             Err(_) => _ = timeout(PAUSE, changes.changed()).await,
         }
     }
-}
-
-fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 #[cfg(test)]

@@ -83,8 +83,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Returns the store, and the origin behind it if there is one.
-    pub fn near(&self) -> NearStore {
+    fn near(&self) -> NearStore {
         NearStore::new(Arc::clone(&self.store), self.origin.clone())
     }
 

@@ -58,7 +58,7 @@ pub async fn serve(
     if let Some(foreground) = &launch.foreground {
         foreground.ready();
     }
-    bound.acme.get_mut().keep(parts.near());
+    bound.acme.get_mut().keep(parts.origin.clone());
     let sweeping = tokio::spawn(sweep(Arc::clone(&parts.store)));
     let upgrade = plan_upgrade(bound, launch);
     let control = Control {
