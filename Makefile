@@ -1,27 +1,13 @@
 # `make demo` serves the memo example; `make test` runs every test. Both install what is missing.
 
 CARGO ?= cargo
-.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score score-machines deb python-dist docs fuzz clean
+.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score score-machines deb release perl-dist python-dist docs site fuzz clean
 
-# The language of the memo example that `make demo` serves: perl or python.
+# What `make demo` serves: perl or python (the memo example), or a folder of examples/.
 APP = perl
-EXAMPLE.perl = examples/memo
-EXAMPLE.python = examples/memo-python
-EXAMPLE = $(or $(EXAMPLE.$(APP)),$(error APP is perl or python, not "$(APP)"))
-PACKAGES.perl = demo
-PACKAGES.python = demo-python
 
-demo: ## Build and serve the memo example on http://127.0.0.1:8080/; APP=python: the one in Python
-	scripts/install-packages $(PACKAGES.$(APP))
-	scripts/build-ring
-	scripts/build-python-ring
-	$(CARGO) build --release -p kirin
-	cd examples/memo && MEMO_DATABASE=$(CURDIR)/$(EXAMPLE)/data/memo.sqlite perl seed.pl
-	@echo
-	@echo "    memo: http://127.0.0.1:8080/   (sign in as demo, password demo; Ctrl-C ends it)"
-	@echo
-	@# Debian's packages are for Debian's own interpreters, which need not be the first in PATH.
-	PATH=/usr/bin:$$PATH target/release/kirin serve --config $(EXAMPLE)/kirin.toml
+demo: ## Build and serve the memo example on http://127.0.0.1:8080/; APP=python: the one in Python; APP=NAME: another example
+	@CARGO=$(CARGO) scripts/demo "$(APP)"
 
 build:
 	scripts/build-ring
@@ -34,7 +20,7 @@ quick: ## A first look: format, clippy, unit tests of what has changed, a smoke 
 	scripts/run-tests --changed check units smoke
 
 test: prepare ## Everything that can be wrong, within minutes
-	scripts/run-tests check lint units programs sockets perl python browser
+	scripts/run-tests check lint units programs sockets perl python browser docs
 
 test-long: prepare ## What takes too long for each change: packages, applications, random kills, fuzzing
 	scripts/run-tests long
@@ -79,6 +65,9 @@ deb: ## A Debian package in target/debian, with a program that is optimised by t
 
 python-dist: ## The Python adapter as a source distribution and a wheel, in target/dist/python
 	scripts/python-dist
+
+site: ## The documentation as a web site in target/site
+	scripts/site
 
 docs: ## What is generated
 	$(CARGO) run -q -p kirin -- config-reference > docs/configuration.md

@@ -1,0 +1,152 @@
+"""A terminal in which the commands of a page are run: one bash, and the servers that go on."""
+import os
+import re
+import secrets
+import signal
+import subprocess
+import threading
+import time
+
+from expected import appears, plain
+
+# Commands that go on until somebody ends them. `--print-config` prints and ends.
+SERVES = re.compile(
+    r"^(?:[A-Z_]+=\S* )*"
+    r"(?:kirin serve(?!.*--print-config)|kirin memcached|kirin top(?!.*--once)|plackup|starman"
+    r"|redis-server|valkey-server|memcached|nginx|php -S|php-fpm\S*|node|uwsgi|prometheus"
+    r"|python3 server\.py|while )\b"
+)
+KIRIN = re.compile(r"^(?:[A-Z_]+=\S* )*kirin serve")
+# What Kirin logs once it serves.
+SERVING = ["…serving on …"]
+
+
+class CommandError(Exception):
+    """A command did not do what the page shows."""
+
+
+class Terminal:
+    """Runs commands one after the other in one bash, so that its directory and variables stay."""
+
+    def __init__(self, start, directory, environment, limit):
+        """Starts `start`, a bash that reads its commands from stdin. `limit` is in seconds."""
+        self._limit = limit
+        self._scratch = directory
+        self._servers = []
+        self._started = 0
+        self._output = bytearray()
+        self._changed = threading.Condition()
+        self._shell = subprocess.Popen(
+            start,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+        # With job control each server has a process group, which Ctrl-C can reach.
+        self._send("set -m")
+
+    def run(self, text):
+        """Runs a command to its end, and returns its exit status and what it has printed."""
+        mark = secrets.token_hex(8)
+        with open(os.path.join(self._scratch, "command"), "w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+        start = len(self._output)
+        self._send(f'. "$PAGE_SCRATCH/command" < /dev/null; printf "%s %s\\n" {mark} $?')
+        ending = re.compile(mark + r" (\d+)\n")
+        found = self._wait_for(lambda: ending.search(self._since(start)))
+        if not found:
+            raise CommandError(f"it has not ended within {self._limit:.0f} s:\n{self._since(start)}")
+        return int(found[1]), self._since(start)[: found.start()]
+
+    def serve(self, text, expected):
+        """Starts a server, and waits until it has printed what is expected."""
+        self._started += 1
+        name = f"server-{self._started}"
+        # It is there before the server begins to write.
+        log = os.path.join(self._scratch, name)
+        with open(log, "xb"):
+            pass
+        status, output = self.run(
+            f'{{ {text}\n}} > "$PAGE_SCRATCH/{name}" 2>&1 & echo $! > "$PAGE_SCRATCH/{name}.pid"'
+        )
+        if status:
+            raise CommandError(f"it cannot be started:\n{output}")
+        with open(os.path.join(self._scratch, f"{name}.pid"), encoding="ascii") as file:
+            self._servers.append(int(file.read()))
+        wanted = expected or (SERVING if KIRIN.match(text) else [])
+        if not self._wait_for(lambda: appears(wanted, _text(log))):
+            raise CommandError(f"it has not printed what the page shows:\n{_text(log)}")
+
+    def directory(self):
+        """Returns the directory in which the next command runs."""
+        return self.run("pwd")[1].rstrip("\n")
+
+    def interrupt(self):
+        """Sends the newest server what Ctrl-C sends, and waits until it has ended."""
+        if not self._servers:
+            raise CommandError("there is no server to interrupt")
+        process = self._servers[-1]
+        os.killpg(process, signal.SIGINT)
+        if not self._wait_for(lambda: not _is_there(process)):
+            raise CommandError(f"it has not ended within {self._limit:.0f} s of Ctrl-C")
+        self._servers.pop()
+
+    def close(self):
+        """Ends the servers and the shell."""
+        for process in reversed(self._servers):
+            _signal_group(process, signal.SIGTERM)
+        for process in self._servers:
+            self._wait_for(lambda process=process: not _is_there(process), at_most=10.0)
+            _signal_group(process, signal.SIGKILL)
+        self._shell.stdin.close()
+        try:
+            self._shell.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._shell.pid, signal.SIGKILL)
+            self._shell.wait()
+
+    def _send(self, line):
+        self._shell.stdin.write(f"{line}\n".encode())
+        self._shell.stdin.flush()
+
+    def _since(self, start):
+        return self._output[start:].decode(errors="replace")
+
+    def _read(self):
+        while chunk := os.read(self._shell.stdout.fileno(), 65536):
+            with self._changed:
+                self._output += chunk
+                self._changed.notify_all()
+
+    def _wait_for(self, condition, at_most=None):
+        """Waits until a condition holds, and returns what it gave, which is false at the limit."""
+        end = time.monotonic() + (at_most or self._limit)
+        with self._changed:
+            while not (value := condition()) and time.monotonic() < end:
+                # A server prints to a file and notifies nobody.
+                self._changed.wait(0.05)
+        return value
+
+
+def _text(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return plain(file.read())
+
+
+def _is_there(process):
+    """Returns whether a process group has a process that has not ended."""
+    try:
+        os.killpg(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _signal_group(process, number):
+    try:
+        os.killpg(process, number)
+    except ProcessLookupError:
+        pass
