@@ -1,4 +1,5 @@
 """A terminal in which the commands of a page are run: one bash, and the servers that go on."""
+import contextlib
 import os
 import re
 import secrets
@@ -101,12 +102,11 @@ class Terminal:
         for process in self._servers:
             self._wait_for(lambda process=process: not _is_there(process), at_most=10.0)
             _signal_group(process, signal.SIGKILL)
-        self._shell.stdin.close()
-        try:
-            self._shell.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._shell.pid, signal.SIGKILL)
-            self._shell.wait()
+        # A loop that a page has left in the background is a process group, too.
+        for process in _session(self._shell.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self._shell.wait()
 
     def _send(self, line):
         self._shell.stdin.write(f"{line}\n".encode())
@@ -131,6 +131,14 @@ class Terminal:
         return value
 
 
+def _session(leader):
+    """Returns the processes of a session (setsid(2)), its leader too."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "-s", str(leader)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    return [int(pid) for pid in listed.stdout.split()]
+
+
 def _text(path):
     with open(path, encoding="utf-8", errors="replace") as file:
         return plain(file.read())
@@ -146,7 +154,5 @@ def _is_there(process):
 
 
 def _signal_group(process, number):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process, number)
-    except ProcessLookupError:
-        pass

@@ -56,6 +56,16 @@ class RunPageTest(unittest.TestCase):
         )
         self.assertEqual(status, 0, said)
 
+    def test_nothing_of_a_page_goes_on_after_its_end(self):
+        with tempfile.TemporaryDirectory() as directory:
+            fifo = os.path.join(directory, "fifo")
+            os.mkfifo(fifo)
+            reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+            status, said = run(f"```console\n$ sleep 1000 > {fifo} &\n$ false\n```\n")
+            self.assertEqual(status, 1, said)
+            self.assertEqual(os.read(reader, 1), b"", "a writer is left")
+            os.close(reader)
+
     def test_the_page_has_no_network(self):
         status, said = run("```console\n$ tail -n +3 /proc/net/dev\n…lo:…\n```\n")
         self.assertEqual(status, 0, said)
