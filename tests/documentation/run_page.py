@@ -12,7 +12,6 @@ KIRIN_TEST_WAIT_FACTOR multiplies the limits of time. Exits with 1 at the first 
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -27,20 +26,28 @@ LIMIT = 60.0
 LIMIT_ON_CLEAN_MACHINE = 600.0
 # What each configuration needs, and few fragments show.
 LISTENER = '\n[[listener]]\naddress = "127.0.0.1:8080"\n'
+CLEAN_DIRECTORY = "/root/site"
 BASH = ["bash", "--noprofile", "--norc"]
 
 
 class Reader:
     """Does what a page says, and notes what the terminal shows."""
 
-    def __init__(self, terminal, transcript):
+    def __init__(self, root, terminal, with_network, transcript):
+        """`root` is where the terminal's `/` is. Commands for a clean machine go to the terminal
+        `with_network`.
+        """
+        self._root = root
         self._terminal = terminal
+        self._with_network = with_network
         self._transcript = transcript
 
     def follow(self, step):
         """Does one step. Raises `CommandError`."""
         if isinstance(step, page.File):
             self._write(step)
+            added = "added to" if step.added else "written to"
+            self._note(f"# {added} {step.path}:\n{step.content}")
         elif isinstance(step, page.Fragment):
             self._check(step)
         elif isinstance(step, page.Interrupt):
@@ -51,12 +58,18 @@ class Reader:
         else:
             self._note(f"# skipped: {step.reason}")
 
+    def close(self):
+        """Ends everything that goes on."""
+        self._terminal.close()
+        if self._with_network:
+            self._with_network.close()
+
     def _write(self, step):
-        path = os.path.join(self._terminal.directory(), step.path)
+        directory = self._terminal.directory()
+        path = os.path.join(self._root, directory.lstrip("/"), step.path)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "a" if step.added else "w", encoding="utf-8") as file:
             file.write(("\n" if step.added else "") + step.content)
-        self._note(f"# {step.path} is written")
 
     def _check(self, step):
         path = "fragment.toml"
@@ -69,10 +82,10 @@ class Reader:
     def _run(self, step):
         self._note(f"$ {step.text}")
         if SERVES.match(step.text) and not step.fails and not step.text.rstrip().endswith("&"):
-            self._terminal.serve(step.text, step.expected)
-            self._note("(it goes on)")
+            self._note(self._terminal.serve(step.text, step.expected).rstrip("\n"))
             return
-        status, output = self._terminal.run(step.text)
+        terminal = self._with_network if step.clean else self._terminal
+        status, output = terminal.run(step.text)
         self._note(plain(output).rstrip("\n"))
         if (status != 0) != step.fails:
             raise CommandError(f"exit status {status}:\n{output}")
@@ -107,7 +120,7 @@ def environment(scratch, directory):
     }
 
 
-def clean_environment():
+def clean_environment(scratch):
     """Returns the environment of a page in a Debian root, as login(1) would set it."""
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -115,13 +128,12 @@ def clean_environment():
         "LC_ALL": "C.UTF-8",
         "TERM": "dumb",
         "DEBIAN_FRONTEND": "noninteractive",
-        "PAGE_SCRATCH": "/tmp",
+        "PAGE_SCRATCH": scratch,
     }
 
 
-def follow_page(steps, make_reader):
+def follow_page(steps, reader):
     """Does the steps in their order. Returns whether all went as the page says."""
-    reader, terminal = make_reader()
     try:
         for step in steps:
             try:
@@ -130,36 +142,51 @@ def follow_page(steps, make_reader):
                 print(f"line {step.line}: {getattr(step, 'text', step)}\n{error}", file=sys.stderr)
                 return False
     finally:
-        terminal.close()
+        reader.close()
     return True
+
+
+def reader_here(scratch, limit, transcript):
+    """Returns a reader that works in an empty directory of this machine."""
+    directory = os.path.join(scratch, "site")
+    os.mkdir(directory)
+    start = [OWN_NETWORK, "env", "--chdir", directory, *BASH]
+    terminal = Terminal(start, scratch, environment(scratch, directory), limit)
+    return Reader("/", terminal, None, transcript)
+
+
+def reader_in(root, scratch, limit, transcript):
+    """Returns a reader that works in a Debian root, in the directory /root/site."""
+    os.makedirs(os.path.join(root, CLEAN_DIRECTORY.lstrip("/")), exist_ok=True)
+    enter = ["chroot", root, "env", "--chdir", CLEAN_DIRECTORY, *BASH]
+    values = clean_environment(scratch.removeprefix(root))
+    terminal = Terminal([OWN_NETWORK, *enter], scratch, values, limit)
+    return Reader(root, terminal, Terminal(enter, scratch, values, limit), transcript)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--transcript", help="where to write what the terminal shows")
+    parser.add_argument("--root", help="the Debian root in which the page runs")
     parser.add_argument("page")
     arguments = parser.parse_args()
     with open(arguments.page, encoding="utf-8") as file:
         try:
-            steps = page.read(file.read())
+            steps = page.read(file.read(), clean_machine=arguments.root is not None)
         except page.PageError as error:
             sys.exit(f"{arguments.page}: {error}")
     factor = float(os.environ.get("KIRIN_TEST_WAIT_FACTOR") or 1)
-    scratch = tempfile.mkdtemp(prefix="kirin-page-")
-    directory = os.path.join(scratch, "site")
-    os.mkdir(directory)
-    transcript = open(arguments.transcript or os.devnull, "w", encoding="utf-8")
-
-    def make_reader():
-        start = [OWN_NETWORK, "env", "--chdir", directory, *BASH]
-        terminal = Terminal(start, scratch, environment(scratch, directory), LIMIT * factor)
-        return Reader(terminal, transcript), terminal
-
-    try:
-        passed = follow_page(steps, make_reader)
-    finally:
-        transcript.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+    root = os.path.abspath(arguments.root) if arguments.root else None
+    scratch = tempfile.mkdtemp(prefix="kirin-page-", dir=os.path.join(root, "tmp") if root else None)
+    with open(arguments.transcript or os.devnull, "w", encoding="utf-8") as transcript:
+        try:
+            if root:
+                reader = reader_in(root, scratch, LIMIT_ON_CLEAN_MACHINE * factor, transcript)
+            else:
+                reader = reader_here(scratch, LIMIT * factor, transcript)
+            passed = follow_page(steps, reader)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
     if not passed:
         sys.exit(f"{arguments.page} does not do what it shows")
     done = [step for step in steps if not isinstance(step, page.Skipped)]

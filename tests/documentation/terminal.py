@@ -15,15 +15,42 @@ SERVES = re.compile(
     r"^(?:[A-Z_]+=\S* )*"
     r"(?:kirin serve(?!.*--print-config)|kirin memcached|kirin top(?!.*--once)|plackup|starman"
     r"|redis-server|valkey-server|memcached|nginx|php -S|php-fpm\S*|node|uwsgi|prometheus"
-    r"|python3 server\.py|while )\b"
+    r"|python3 server\.py|start_server|while )\b"
 )
 KIRIN = re.compile(r"^(?:[A-Z_]+=\S* )*kirin serve")
-# What Kirin logs once it serves.
-SERVING = ["…serving on …"]
+# What Kirin prints once it serves.
+SERVING = ["…Ctrl-C ends it"]
 
 
 class CommandError(Exception):
     """A command did not do what the page shows."""
+
+
+class Screen:
+    """A pseudoterminal, so that a server prints what a person would see."""
+
+    def __init__(self, changed):
+        self._changed = changed
+        self._shown = bytearray()
+        self._master, self._slave = os.openpty()
+        self.device = os.ttyname(self._slave)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def text(self):
+        """Returns what it has shown so far, without colours."""
+        return plain(self._shown.decode(errors="replace"))
+
+    def close(self):
+        """Ends the reading, which ends when nobody has the device open."""
+        os.close(self._slave)
+
+    def _read(self):
+        with contextlib.suppress(OSError):
+            while chunk := os.read(self._master, 65536):
+                with self._changed:
+                    self._shown += chunk
+                    self._changed.notify_all()
+        os.close(self._master)
 
 
 class Terminal:
@@ -34,7 +61,6 @@ class Terminal:
         self._limit = limit
         self._scratch = directory
         self._servers = []
-        self._started = 0
         self._output = bytearray()
         self._changed = threading.Condition()
         self._shell = subprocess.Popen(
@@ -63,23 +89,21 @@ class Terminal:
         return int(found[1]), self._since(start)[: found.start()]
 
     def serve(self, text, expected):
-        """Starts a server, and waits until it has printed what is expected."""
-        self._started += 1
-        name = f"server-{self._started}"
-        # It is there before the server begins to write.
-        log = os.path.join(self._scratch, name)
-        with open(log, "xb"):
-            pass
+        """Starts a server with a screen of its own, and waits until that shows what is expected.
+        Returns what it shows.
+        """
+        screen = Screen(self._changed)
         status, output = self.run(
-            f'{{ {text}\n}} > "$PAGE_SCRATCH/{name}" 2>&1 & echo $! > "$PAGE_SCRATCH/{name}.pid"'
+            f'{{ {text}\n}} < /dev/null > {screen.device} 2>&1 & echo $! > "$PAGE_SCRATCH/server"'
         )
         if status:
             raise CommandError(f"it cannot be started:\n{output}")
-        with open(os.path.join(self._scratch, f"{name}.pid"), encoding="ascii") as file:
-            self._servers.append(int(file.read()))
+        with open(os.path.join(self._scratch, "server"), encoding="ascii") as file:
+            self._servers.append((int(file.read()), screen))
         wanted = expected or (SERVING if KIRIN.match(text) else [])
-        if not self._wait_for(lambda: appears(wanted, _text(log))):
-            raise CommandError(f"it has not printed what the page shows:\n{_text(log)}")
+        if not self._wait_for(lambda: appears(wanted, screen.text())):
+            raise CommandError(f"it has not printed what the page shows:\n{screen.text()}")
+        return screen.text()
 
     def directory(self):
         """Returns the directory in which the next command runs."""
@@ -89,24 +113,30 @@ class Terminal:
         """Sends the newest server what Ctrl-C sends, and waits until it has ended."""
         if not self._servers:
             raise CommandError("there is no server to interrupt")
-        process = self._servers[-1]
+        process, screen = self._servers[-1]
         os.killpg(process, signal.SIGINT)
         if not self._wait_for(lambda: not _is_there(process)):
             raise CommandError(f"it has not ended within {self._limit:.0f} s of Ctrl-C")
         self._servers.pop()
+        screen.close()
+        # The shell reports the end of a job when it carries out the next command.
+        self.run("true")
 
     def close(self):
         """Ends the servers and the shell."""
-        for process in reversed(self._servers):
+        for process, _ in reversed(self._servers):
             _signal_group(process, signal.SIGTERM)
-        for process in self._servers:
+        for process, _ in self._servers:
             self._wait_for(lambda process=process: not _is_there(process), at_most=10.0)
             _signal_group(process, signal.SIGKILL)
-        # A loop that a page has left in the background is a process group, too.
-        for process in _session(self._shell.pid):
+        # A loop that a page has left in the background, and daemons.
+        for process in _in_network_of(self._shell.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
+        self._shell.stdin.close()
         self._shell.wait()
+        for _, screen in self._servers:
+            screen.close()
 
     def _send(self, line):
         self._shell.stdin.write(f"{line}\n".encode())
@@ -126,22 +156,28 @@ class Terminal:
         end = time.monotonic() + (at_most or self._limit)
         with self._changed:
             while not (value := condition()) and time.monotonic() < end:
-                # A server prints to a file and notifies nobody.
+                # The end of a process notifies nobody.
                 self._changed.wait(0.05)
         return value
 
 
-def _session(leader):
-    """Returns the processes of a session (setsid(2)), its leader too."""
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "-s", str(leader)], stdout=subprocess.PIPE, text=True, check=False
-    )
-    return [int(pid) for pid in listed.stdout.split()]
+def _in_network_of(shell):
+    """Returns the processes of the network that a shell has of its own, the shell too. Returns none
+    if its network is that of the tests.
+    """
+    network = _network("self")
+    its_own = _network(shell)
+    if its_own in (None, network):
+        return []
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _network(pid) == its_own]
 
 
-def _text(path):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return plain(file.read())
+def _network(process):
+    """Returns the name of a process's network namespace, or None if the process has ended."""
+    try:
+        return os.readlink(f"/proc/{process}/ns/net")
+    except OSError:
+        return None
 
 
 def _is_there(process):

@@ -9,7 +9,7 @@ RUNNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run_page.py")
 
 
 def run(text):
-    """Returns the exit status and what the runner says of a page."""
+    """Returns the exit status and what the runner prints for a page."""
     with tempfile.NamedTemporaryFile("w", suffix=".md") as file:
         file.write(text)
         file.flush()
@@ -61,7 +61,7 @@ class RunPageTest(unittest.TestCase):
             fifo = os.path.join(directory, "fifo")
             os.mkfifo(fifo)
             reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-            status, said = run(f"```console\n$ sleep 1000 > {fifo} &\n$ false\n```\n")
+            status, said = run(f"```console\n$ setsid sleep 1000 > {fifo} &\n$ false\n```\n")
             self.assertEqual(status, 1, said)
             self.assertEqual(os.read(reader, 1), b"", "a writer is left")
             os.close(reader)
