@@ -9,9 +9,10 @@ mod made_variants;
 #[path = "confirmed_tests.rs"]
 mod confirmed;
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use kirin_http::Body;
 
@@ -414,6 +415,31 @@ fn conditions_and_ranges_reach_the_answer() {
         assert_eq!(ask(&[("Range", "bytes=0-1"), ("If-None-Match", &tag)]).status, 304);
         assert_eq!(ask(&[("Range", "bytes=99-"), ("If-Range", "\"other\"")]).status, 200);
     }
+}
+
+#[test]
+fn a_variant_with_the_time_of_the_file_in_whole_seconds_is_sent() {
+    let site = TestDirectory::new();
+    let at = |name: &str, nanoseconds: u32| {
+        let time = UNIX_EPOCH + Duration::new(784_111_777, nanoseconds);
+        File::options()
+            .write(true)
+            .open(site.write(name, name))
+            .unwrap()
+            .set_modified(time)
+            .unwrap();
+    };
+    at("x.css", 500);
+    // brotli copies the time of the file, without what is below a second.
+    at("x.css.br", 0);
+    // This one is of an earlier change within the same second.
+    at("x.css.gz", 400);
+    let coding = |accepted: &str| {
+        let seen = site.ask("GET", "/x.css", &[("Accept-Encoding", accepted)]).unwrap();
+        seen.field("content-encoding").map(str::to_owned)
+    };
+    assert_eq!(coding("br").as_deref(), Some("br"));
+    assert_eq!(coding("gzip"), None);
 }
 
 #[test]

@@ -196,7 +196,9 @@ impl Lookup<'_> {
             return Ok(None);
         }
         match self.root.open_beneath(&variant_name) {
-            Ok(Opened::File(variant)) if variant.state.modified >= original.state.modified => {
+            Ok(Opened::File(variant))
+                if is_current(variant.state.modified, original.state.modified) =>
+            {
                 Ok(Some(variant))
             }
             Err(error @ OpenError::Exhausted(_)) => Err(error),
@@ -222,6 +224,13 @@ impl Lookup<'_> {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Returns whether a variant with this time was made of the original with that one, both in seconds
+/// and nanoseconds. Some programs (brotli 1.0.9) give the variant the time of the file without the
+/// nanoseconds.
+fn is_current(variant: (i64, i64), original: (i64, i64)) -> bool {
+    variant >= original || variant == (original.0, 0)
 }
 
 /// Returns the extension of a variant's name.
