@@ -1,4 +1,4 @@
-//! `applications`: those in Perl run in Kirin, all others stay servers of their own.
+//! `applications`: those in Perl and Python run in Kirin, all others stay servers of their own.
 
 use toml::{Table, Value};
 
@@ -6,36 +6,98 @@ use crate::draft::Draft;
 use crate::report::Place;
 use crate::section::Section;
 use crate::unit::json::{Entry, Json, Node};
+use crate::unit::python;
 use crate::unit::targets::Targets;
+
+/// The languages of workers.
+#[derive(Clone, Copy, PartialEq)]
+enum Language {
+    Perl,
+    Python,
+}
 
 /// Reads an application.
 pub(crate) fn application(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) {
     let kind = entry.node.get("type").and_then(Node::text).unwrap_or_default();
     let language = kind.split([' ', '-']).next().unwrap_or_default();
-    if language == "perl" {
-        perl(entry, place, draft, targets);
-    } else {
-        other(entry, language, place, draft, targets);
+    match language {
+        "perl" => in_workers(entry, Language::Perl, place, draft, targets),
+        "python" => in_workers(entry, Language::Python, place, draft, targets),
+        _ => other(entry, language, place, draft, targets),
     }
 }
 
-fn perl(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) {
+/// Adds an application that runs in workers of Kirin. One with `targets` becomes an `[[app]]` for
+/// each of them.
+fn in_workers(
+    entry: &Entry,
+    language: Language,
+    place: &Place,
+    draft: &mut Draft,
+    targets: &mut Targets,
+) {
+    let app = settings(entry, language, place, draft);
+    let pass = format!("applications/{}", entry.key);
+    let of_targets = entry.node.get("targets").map(Node::entries).unwrap_or_default();
+    let parts: Vec<_> = match of_targets {
+        [] => vec![(entry.key.clone(), pass, &entry.node)],
+        _ => of_targets
+            .iter()
+            .map(|of| (format!("{}-{}", entry.key, of.key), format!("{pass}/{}", of.key), &of.node))
+            .collect(),
+    };
+    let directory = entry.node.get("working_directory").and_then(Node::text);
+    for (wanted, pass, node) in parts {
+        let mut app = app.clone();
+        let name = draft.app_names.take(&wanted);
+        app.set("name", name.as_str());
+        let load = match language {
+            Language::Perl => {
+                node.get("script").and_then(Node::text).map(|it| joined(directory, it))
+            }
+            Language::Python => python::load(node),
+        };
+        app.set(
+            "load",
+            load.unwrap_or_else(|| {
+                let (key, file) = match language {
+                    Language::Perl => ("script", joined(directory, "app.psgi")),
+                    Language::Python => ("module", "app:application".to_owned()),
+                };
+                let text = format!("it has no `{key}`: write what Kirin shall load into `load`");
+                draft.notes.left_out(place, &format!("\"{wanted}\""), &text);
+                file
+            }),
+        );
+        if language == Language::Python {
+            python::add_variables(node, &mut app);
+        }
+        draft.apps.push(app);
+        targets.add(pass, format!("app:{name}"));
+    }
+}
+
+/// Reads the keys that are the same for all targets of an application.
+fn settings(entry: &Entry, language: Language, place: &Place, draft: &mut Draft) -> Section {
     let at = |line| Place { file: place.file.clone(), line };
     let mut app = Section::new("[[app]]");
     app.comment(place.to_string());
-    let name = draft.app_names.take(&entry.key);
-    app.set("name", name.as_str());
-    let directory = entry.node.get("working_directory").and_then(Node::text);
-    let mut has_script = false;
+    // They are written first.
+    app.set("name", "");
+    app.set("load", "");
     for key in entry.node.entries() {
         let directive = format!("\"{}\": {}", key.key, key.node.summary());
         let place = at(key.line);
         match (key.key.as_str(), key.node.text()) {
             ("type", _) => draft.notes.carried(&place, &directive, ""),
-            ("script", Some(script)) => {
-                has_script = true;
-                app.set("load", joined(directory, script));
+            ("script", Some(_)) if language == Language::Perl => {
                 draft.notes.carried(&place, &directive, "");
+            }
+            (key, _) if language == Language::Python && python::KEYS.contains(&key) => {
+                draft.notes.carried(&place, &directive, "");
+            }
+            ("protocol", _) if language == Language::Python => {
+                draft.notes.by_itself(&place, &directive, "Kirin sees it by the application");
             }
             ("working_directory", Some(directory)) => {
                 app.set("directory", directory);
@@ -43,7 +105,7 @@ fn perl(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) 
             }
             ("processes", _) => processes(&key.node, &directive, &place, &mut app, draft),
             ("environment", _) => {
-                app.set("env", environment(&key.node));
+                app.change_table("env", |env| env.extend(environment(&key.node)));
                 draft.notes.carried(&place, &directive, "");
             }
             ("limits", _) => limits(key, place, &mut app, draft),
@@ -64,13 +126,10 @@ fn perl(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) 
             _ => draft.notes.unknown(&place, &directive),
         }
     }
-    if !has_script {
-        let text = "it has no `script`: write the PSGI file into `load`";
-        draft.notes.left_out(place, &format!("\"{}\"", entry.key), text);
-        app.set("load", joined(directory, "app.psgi"));
+    if language == Language::Python {
+        python::add_variables(&entry.node, &mut app);
     }
-    draft.apps.push(app);
-    targets.add(format!("applications/{}", entry.key), format!("app:{name}"));
+    app
 }
 
 fn joined(directory: Option<&str>, script: &str) -> String {
@@ -141,10 +200,6 @@ fn other(entry: &Entry, language: &str, place: &Place, draft: &mut Draft, target
     let directive = format!("\"{}\": {{\"type\": \"{language}\", …}}", entry.key);
     let advice = match language {
         "php" => "run it in php-fpm, and write its socket into `servers` (docs/proxy.md)",
-        "python" => {
-            "run it in uWSGI or gunicorn, and write its address into `servers`. A socket \
-                     of uWSGI is `uwsgi://HOST:PORT` (docs/proxy.md)"
-        }
         "ruby" => "run it in Puma or another server, and write its address into `servers`",
         "wasm" | "wasm-wasi-component" => {
             "Kirin runs no WebAssembly: run it in a server of its \

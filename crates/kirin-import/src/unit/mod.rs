@@ -10,6 +10,7 @@ mod conditions;
 mod json;
 mod listeners;
 mod patterns;
+mod python;
 mod routes;
 mod settings;
 mod sites;

@@ -241,13 +241,53 @@ fn other_applications_lead_to_an_upstream() {
         "routes": [{ "match": { "uri": "*.php" }, "action": { "pass": "applications/p/all" } },
             { "action": { "pass": "applications/w" } }],
         "applications": {
-            "w": { "type": "python 3.11", "module": "wsgi" },
+            "w": { "type": "ruby", "script": "config.ru" },
             "p": { "type": "php", "targets": { "all": { "root": "/srv/p", "script": "i.php" } } } } }"#,
         &[
             "path = \"*.php\"\ntry = [\"proxy:p-all\"]",
             "servers = [\"fastcgi://unix:/run/php/php-fpm.sock\"]\nroot = \"/srv/p\"\nindex = \"i.php\"",
             "path = \"/\"\ntry = [\"proxy:w\"]",
-            "run it in uWSGI or gunicorn",
+            "run it in Puma or another server",
+        ],
+    );
+}
+
+#[test]
+fn an_application_in_python_runs_in_kirin() {
+    check_parts(
+        import,
+        r#"{ "listeners": { "*:80": { "pass": "applications/shop" } },
+        "applications": { "shop": {
+            "type": "python 3.11", "module": "shop.wsgi", "path": ["/srv/shop", "/srv/lib"],
+            "home": "/srv/venv", "protocol": "wsgi", "working_directory": "/srv/shop",
+            "environment": { "DEBUG": "0" }, "processes": 4, "threads": 2 } } }"#,
+        &[
+            "name = \"shop\"\nload = \"shop.wsgi:application\"\ndirectory = \"/srv/shop\"\n",
+            "env = { DEBUG = \"0\", PYTHONPATH = \"/srv/shop:/srv/lib\", VIRTUAL_ENV = \"/srv/venv\" }",
+            "workers = 4",
+            "try = [\"app:shop\"]",
+            "= \"protocol\": \"wsgi\": Kirin sees it by the application",
+            "- \"threads\": 2: a worker of Kirin serves one request at a time",
+        ],
+    );
+}
+
+#[test]
+fn each_target_of_an_application_in_python_is_an_application() {
+    check_parts(
+        import,
+        r#"{ "listeners": { "*:80": { "pass": "routes" } },
+        "routes": [{ "match": { "uri": "/api/*" }, "action": { "pass": "applications/p/api" } },
+            { "action": { "pass": "applications/p/pages" } }],
+        "applications": { "p": { "type": "python", "processes": 2, "targets": {
+            "api": { "module": "api", "callable": "make", "factory": true, "path": "/srv/api" },
+            "pages": { "callable": "app" } } } } }"#,
+        &[
+            "name = \"p-api\"\nload = \"api:make()\"\nworkers = 2\nenv = { PYTHONPATH = \"/srv/api\" }",
+            "name = \"p-pages\"\nload = \"app:application\"\nworkers = 2\n",
+            "- \"p-pages\": it has no `module`",
+            "path = \"/api\"\ntry = [\"app:p-api\"]",
+            "path = \"/\"\ntry = [\"app:p-pages\"]",
         ],
     );
 }

@@ -1,6 +1,6 @@
-//! The application: `psgi`, its processes and their limits.
+//! The application: its processes, their limits and their environment.
 
-use toml::{Table, Value};
+use toml::Value;
 
 use crate::draft::Draft;
 use crate::section::Section;
@@ -58,12 +58,13 @@ pub(crate) fn app_option(option: &UwsgiOption, draft: &mut Draft) -> bool {
     true
 }
 
-/// Sets a key. A script that is named relative to the directory gets its complete path.
+/// Sets a key. A file that is named relative to the directory gets its complete path.
 pub(crate) fn set(app: &mut Section, key: &str, value: Value) {
     if key == "directory"
         && let (Some(directory), Some(load)) =
             (value.as_str(), app.get("load").and_then(Value::as_str))
         && !load.starts_with('/')
+        && !is_module(load)
     {
         let load = format!("{}/{load}", directory.trim_end_matches('/'));
         app.set("load", load);
@@ -76,16 +77,28 @@ fn environment(option: &UwsgiOption, draft: &mut Draft) -> bool {
         draft.notes.left_out(&option.place, &option.directive(), "it has no `=`");
         return true;
     };
-    for app in &mut draft.apps {
-        let mut table = match app.get("env") {
-            Some(Value::Table(table)) => table.clone(),
-            _ => Table::new(),
-        };
-        table.insert(name.trim().to_owned(), Value::from(value.trim()));
-        app.set("env", table);
-    }
+    add_variable(name.trim(), value.trim(), draft);
     draft.notes.carried(&option.place, &option.directive(), "");
     true
+}
+
+/// Sets an environment variable of all applications. `PYTHONPATH` is a list.
+pub(crate) fn add_variable(name: &str, value: &str, draft: &mut Draft) {
+    for app in &mut draft.apps {
+        app.change_table("env", |env| {
+            let value = match env.get(name).and_then(Value::as_str) {
+                Some(before) if name == "PYTHONPATH" => format!("{before}:{value}"),
+                _ => value.to_owned(),
+            };
+            env.insert(name.to_owned(), value.into());
+        });
+    }
+}
+
+/// Returns whether `load` is a Python module with a name, and no file.
+fn is_module(load: &str) -> bool {
+    load.split_once(':')
+        .is_some_and(|(module, _)| !module.ends_with(".py") && !module.contains('/'))
 }
 
 /// Returns whether a switch is on.

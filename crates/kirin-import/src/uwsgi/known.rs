@@ -37,7 +37,7 @@ const BY_ITSELF: &[(&str, &[&str])] = &[
         ],
     ),
     ("the start fails if the application cannot be loaded", &["need-app", "no-default-app"]),
-    ("the log has a Perl stack of a request that takes too long", &["harakiri-verbose"]),
+    ("the log has the stack of a request that takes too long", &["harakiri-verbose"]),
     (
         "Kirin reads a body before a worker sees the request",
         &[

@@ -7,6 +7,7 @@ mod listeners;
 mod log;
 mod options;
 mod placeholders;
+mod python;
 mod routing;
 mod server;
 mod statics;
@@ -49,6 +50,8 @@ struct Importer {
     place: String,
     /// Where the application stands.
     comment: String,
+    /// Whether the application is in Python, if Kirin runs it.
+    in_python: bool,
     has_http: bool,
     /// Whether uWSGI itself decides by rules.
     has_rules: bool,
@@ -66,10 +69,12 @@ impl Importer {
         let psgi = options.iter().find(|option| option.key == "psgi" && !option.conditional);
         let stem = start.file.rsplit('/').next().unwrap_or_default();
         let name = stem.split('.').next().unwrap_or_default();
-        let (place, comment) = match psgi {
-            Some(option) => {
+        let psgi = psgi.map(|option| (option, option.value.clone()));
+        let in_python = psgi.is_none();
+        let (place, comment) = match psgi.or_else(|| python::application(options)) {
+            Some((option, load)) => {
                 let name = draft.app_names.take(name);
-                draft.apps.push(application(option, &option.value, &name));
+                draft.apps.push(application(option, &load, &name));
                 (format!("app:{name}"), option.place.to_string())
             }
             None => other_server(options, name, start, draft),
@@ -78,6 +83,7 @@ impl Importer {
         let has_rules = options.iter().any(|option| option.key.starts_with("route"));
         Self {
             place,
+            in_python,
             has_rules,
             comment,
             has_http,
@@ -101,6 +107,7 @@ impl Importer {
         let switched_off = truth(&option.value) == Some(false);
         let done = socket(option, draft, self.has_http)
             || app_option(option, draft)
+            || (self.in_python && python::option(option, draft))
             || self.statics.option(option, draft, &self.place)
             || self.log.option(option, draft)
             || self.other(option, draft);
@@ -109,8 +116,8 @@ impl Importer {
         }
         match known(&option.key) {
             _ if is_application(&option.key) => {
-                let text = "Kirin runs the application of `psgi`. Run another uWSGI for this one, \
-                            and pass requests to it by `proxy:` (docs/proxy.md)";
+                let text = "Kirin runs the first application of the file. Run another uWSGI for \
+                            this one, and pass requests to it by `proxy:` (docs/proxy.md)";
                 draft.notes.left_out(&option.place, &directive, text);
             }
             Some(_) if switched_off => {

@@ -1,4 +1,4 @@
-//! An application that is not in Perl: it stays in uWSGI, and Kirin passes requests to it.
+//! An application that Kirin cannot run: it stays in uWSGI, and Kirin passes requests to it.
 
 use crate::draft::Draft;
 use crate::report::Place;
@@ -6,7 +6,7 @@ use crate::section::Section;
 use crate::uwsgi::listeners::address;
 use crate::uwsgi::options::UwsgiOption;
 
-/// The options that name an application in another language.
+/// The options that name an application which is not in Perl.
 const APPLICATIONS: [&str; 22] = [
     "wsgi",
     "wsgi-file",
@@ -32,7 +32,7 @@ const APPLICATIONS: [&str; 22] = [
     "python-path",
 ];
 
-/// Returns whether an option names an application in another language.
+/// Returns whether an option names an application which is not in Perl.
 pub(crate) fn is_application(key: &str) -> bool {
     APPLICATIONS.contains(&key) || key.starts_with("py-") || key.starts_with("php-")
 }
@@ -58,8 +58,9 @@ pub(crate) fn other_server(
     let server = found.unwrap_or_else(|| "127.0.0.1:3031".to_owned());
     keys.set("servers", vec![format!("uwsgi://{server}")]);
     let upstream = draft.upstreams.add(name, keys);
-    let text = "Kirin runs applications in Perl. Keep uWSGI running with a `socket`, and Kirin \
-                passes requests to it by its own protocol (docs/proxy.md)";
+    let text = "Kirin runs applications in Perl and Python, if the file names one (`psgi`, \
+                `module`, `wsgi-file` with a .py file). Keep uWSGI running with a `socket`, and \
+                Kirin passes requests to it by its own protocol (docs/proxy.md)";
     draft.notes.left_out(start, "[uwsgi]", text);
     (format!("proxy:{upstream}"), start.to_string())
 }

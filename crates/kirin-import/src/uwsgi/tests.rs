@@ -86,10 +86,43 @@ try = ["app:f"]
 }
 
 #[test]
-fn an_application_in_python_stays_in_uwsgi() {
+fn an_application_in_python_runs_in_kirin() {
     check_parts(
         import,
-        "[uwsgi]\nhttp = :80\nsocket = 127.0.0.1:3031\nwsgi-file = app.py\nprocesses = 4\n\
+        "[uwsgi]\nhttp = :80\nmodule = shop.wsgi\nchdir = /srv/shop\nhome = /srv/venv\n\
+         pythonpath = /srv/lib\npp = /srv/more\nenv = DEBUG=0\nprocesses = 4\nharakiri = 30\n\
+         static-map = /s=/srv/s\npyargv = --x\n",
+        &[
+            "name = \"f\"\nload = \"shop.wsgi:application\"\nworkers = 4\ndirectory = \"/srv/shop\"\n",
+            "env = { DEBUG = \"0\", PYTHONPATH = \"/srv/lib:/srv/more\", VIRTUAL_ENV = \"/srv/venv\" }",
+            "deadline = \"30s\"",
+            "path = \"/\"\ntry = [\"app:f\"]",
+            "path = \"/s\"\ntry = [\"files:/srv\", \"app:f\"]",
+            "3 + module = shop.wsgi",
+            "5 + home = /srv/venv",
+            "12 - pyargv = --x: a worker has no arguments",
+        ],
+    );
+}
+
+#[test]
+fn what_python_loads_is_named_as_kirin_names_it() {
+    for (options, load) in [
+        ("module = shop:app", "shop:app"),
+        ("wsgi = shop\ncallable = app", "shop:app"),
+        ("wsgi-file = app.py\nchdir = /srv", "/srv/app.py"),
+        ("wsgi-file = app.py\ncallable = make()", "app.py:make()"),
+        ("file = /srv/app.py", "/srv/app.py"),
+    ] {
+        check_parts(import, &format!("[uwsgi]\n{options}\n"), &[&format!("load = \"{load}\"")]);
+    }
+}
+
+#[test]
+fn an_application_that_kirin_cannot_run_stays_in_uwsgi() {
+    check_parts(
+        import,
+        "[uwsgi]\nhttp = :80\nsocket = 127.0.0.1:3031\nwsgi-file = app.wsgi\nprocesses = 4\n\
          static-map = /s=/srv/s\nuid = www\n",
         &[
             "servers = [\"uwsgi://127.0.0.1:3031\"]",
@@ -97,9 +130,9 @@ fn an_application_in_python_stays_in_uwsgi() {
             "path = \"/s\"\ntry = [\"files:/srv\", \"proxy:f\"]",
             "address = \"*:80\"",
             "3 = socket = 127.0.0.1:3031: it stays in uWSGI",
-            "4 = wsgi-file = app.py: it stays in uWSGI",
+            "4 = wsgi-file = app.wsgi: it stays in uWSGI",
             "7 = uid = www: it stays in uWSGI",
-            "1 - [uwsgi]: Kirin runs applications in Perl. Keep uWSGI running",
+            "1 - [uwsgi]: Kirin runs applications in Perl and Python",
         ],
     );
 }
