@@ -83,6 +83,12 @@ class KirinCache(BaseCache):
         except InvalidArgument as error:
             raise InvalidCacheKey(f"{error}: {key!r}") from error
 
+    def make_and_validate_key(self, key, version=None):
+        """Returns the complete key. Before Django 4.0, as in Debian 12, there is no such method."""
+        key = self.make_key(key, version=version)
+        self.validate_key(key)
+        return key
+
     def get(self, key, default=None, version=None):
         key = self.make_and_validate_key(key, version=version)
         return self._noted(self._store.get(key, default))
