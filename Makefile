@@ -20,10 +20,11 @@ quick: ## A first look: format, clippy, unit tests of what has changed, a smoke 
 	scripts/run-tests --changed check units smoke
 
 test: prepare ## Everything that can be wrong, within minutes
-	scripts/run-tests check lint units programs sockets perl python browser docs
+	scripts/run-tests check lint units programs sockets perl python browser tutorial
 
-test-long: prepare ## What takes too long for each change: packages, applications, random kills, fuzzing
-	scripts/run-tests long
+test-long: prepare ## What takes too long for each change: packages, applications, guides, examples, random kills, fuzzing
+	scripts/install-packages test-long
+	scripts/run-tests long docs
 
 chaos: prepare ## A million requests under 200 reloads and under 50 upgrades, and machines that share items; ends with tables
 	$(CARGO) build --release -p kirin

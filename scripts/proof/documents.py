@@ -4,42 +4,59 @@ import os
 
 from .job import Job
 
-# Pages that have nothing to run but text.
-PAGES = ("docs/tutorial.md", "docs/ja/tutorial.md", "docs/guides/*.md", "docs/explanations/*.md")
+TUTORIAL = "docs/tutorial.md"
+# Pages that a reader follows.
+PAGES = (TUTORIAL, "docs/ja/tutorial.md", "docs/guides/*.md", "docs/explanations/*.md")
+# Their README is no page that can be run: it has only tables.
+MEMO = {"memo", "memo-python"}
 RUNNER = "tests/documentation"
-# Examples whose applications take long to install or to start: only `make test-long` runs them.
-LARGE_EXAMPLES = {"request-tracker"}
 # Debian's packages are for Debian's own Python, which need not be the first in PATH.
 UNITTEST = ["/usr/bin/python3", "-B", "-m", "unittest"]
 
 
+def tutorial(root):
+    """Returns what each change runs: the runner of pages, and the first page that a newcomer reads."""
+    return [runner(root), page(root, TUTORIAL)]
+
+
+def all_documents(root):
+    """Returns the tests of all pages, all examples and the site."""
+    return [runner(root), *pages(root), *examples(root), *site(root)]
+
+
+def runner(root):
+    """Returns the tests of the program that does what a page says."""
+    command = [*UNITTEST, "discover", "-q", "-s", "."]
+    return Job("docs", "the runner of pages", command, os.path.join(root, RUNNER))
+
+
 def pages(root):
-    """Returns a job for each page that a reader can follow, and the tests of the runner."""
-    discover = [*UNITTEST, "discover", "-q", "-s", "."]
-    jobs = [Job("docs", "the runner of pages", discover, os.path.join(root, RUNNER))]
-    for pattern in PAGES:
-        for path in sorted(glob.glob(os.path.join(root, pattern))):
-            page = os.path.relpath(path, root)
-            command = ["/usr/bin/python3", "-B", f"{RUNNER}/run_page.py", page]
-            jobs.append(Job("docs", page, command, root, limit=300))
-    return jobs
+    """Returns a job for each page that a reader can follow."""
+    found = [path for pattern in PAGES for path in sorted(glob.glob(os.path.join(root, pattern)))]
+    return [page(root, os.path.relpath(path, root)) for path in found]
 
 
-def examples(root, large=False):
-    """Returns a job for each example with tests of the gallery: the small ones, or the large ones."""
+def page(root, path):
+    """Returns the job that does what a page says."""
+    command = ["/usr/bin/python3", "-B", f"{RUNNER}/run_page.py", path]
+    return Job("docs", path, command, root, limit=300)
+
+
+def examples(root):
+    """Returns the tests of the examples: what their README says, and what visitors see."""
     jobs = []
-    for path in sorted(glob.glob(os.path.join(root, "examples/*/tests/test_*.py"))):
-        file = os.path.relpath(path, root)
-        example = file.split(os.sep)[1]
-        if example == "memo-python" or (example in LARGE_EXAMPLES) != large:
-            continue
-        command = ["scripts/own-network", *UNITTEST, file]
-        environment = {"PYTHONPATH": os.path.join(root, "tests", "gallery")}
-        suite = "long" if large else "docs"
-        jobs.append(Job(suite, f"example {example}", command, root, "command", environment, 600))
+    for name in sorted(set(os.listdir(os.path.join(root, "examples"))) - MEMO):
+        jobs.append(page(root, f"examples/{name}/README.md"))
+        tests = f"examples/{name}/tests/test_{name.replace('-', '_')}.py"
+        command = ["scripts/own-network", *UNITTEST, tests]
+        jobs.append(Job("docs", f"example {name}", command, root, limit=300))
     return jobs
 
 
 def site(root):
-    """Returns the test of the documentation site in a browser."""
-    return [Job("docs", "the site in a browser", ["scripts/site-test"], root, limit=600)]
+    """Returns the tests of the documentation site, the last one in a browser."""
+    unittest = [*UNITTEST, "discover", "-q", "-s", "site", "-p", "test_*.py"]
+    return [
+        Job("docs", "the reading of Markdown", unittest, root),
+        Job("docs", "the site in a browser", ["scripts/site-test"], root, limit=600),
+    ]

@@ -77,6 +77,8 @@ def read(text, clean_machine=False):
             if "clean machine" not in comments or clean_machine:
                 steps += _steps_of(number, info, body, comments)
             comments = {}
+        elif line.strip() == "<!-- run:":
+            steps.append(Command(number, _hidden(lines, number)))
         elif comment and comment["word"] == "run":
             steps.append(Command(number, comment["text"]))
         elif comment:
@@ -84,6 +86,16 @@ def read(text, clean_machine=False):
         elif line.strip() and comments:
             raise PageError(f"line {number}: a block must follow {', '.join(comments)}")
     return steps
+
+
+def _hidden(lines, start):
+    """Returns the commands of a comment of several lines, and takes them from `lines`."""
+    commands = []
+    for _, line in lines:
+        if line.strip() == "-->":
+            return "\n".join(commands)
+        commands.append(line)
+    raise PageError(f"line {start}: the comment has no end")
 
 
 def _body(lines, start, indent):

@@ -15,9 +15,9 @@ SERVES = re.compile(
     r"^(?:[A-Z_]+=\S* )*"
     r"(?:kirin serve(?!.*--print-config)|kirin memcached|kirin top(?!.*--once)|plackup|starman"
     r"|redis-server|valkey-server|memcached|nginx|php -S|php-fpm\S*|node|uwsgi|prometheus"
-    r"|python3 server\.py|start_server|while )\b"
+    r"|python3 server\.py|start_server|\./serve|\./machine|while )\b"
 )
-KIRIN = re.compile(r"^(?:[A-Z_]+=\S* )*kirin serve")
+KIRIN = re.compile(r"^(?:[A-Z_]+=\S* )*(?:kirin serve|\./serve)")
 # What Kirin prints once it serves.
 SERVING = ["…Ctrl-C ends it"]
 

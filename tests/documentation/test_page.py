@@ -41,6 +41,12 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.read(text), [])
         self.assertEqual(page.read(text, True), [page.Command(3, "apt-get install curl", clean=True)])
 
+    def test_commands_that_nobody_sees_have_one_line_or_several(self):
+        steps = page.read("<!-- run: ls -->\n<!-- run:\nfor a in b; do\n  ls\ndone\n-->\n")
+        self.assertEqual(
+            steps, [page.Command(1, "ls"), page.Command(2, "for a in b; do\n  ls\ndone")]
+        )
+
     def test_what_cannot_be_run_is_refused(self):
         for text, message in (
             ("```perl\n1;\n```\n", 'a block of "perl" needs title="FILE"'),
