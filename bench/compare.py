@@ -24,6 +24,7 @@ from comparisons import (
     access_log,
     builds,
     cache_hit_ratio,
+    cache_machines,
     classic_stack,
     compressed_page,
     crowd,
@@ -104,7 +105,7 @@ COMPARISONS: dict[str, Comparison] = {
 OTHERS = {
     one.NAME: one
     for one in (crowd, crowd_python, reload, restart, upgrade, http2_beside, idle_memory, idle_memory_http2, slow_attack, hit_ratio,
-        memory_per_item, cache_hit_ratio, origin_purge, origin_idle)
+        memory_per_item, cache_hit_ratio, cache_machines, origin_purge, origin_idle)
 }
 NAMES = [*COMPARISONS, *OTHERS]
 

@@ -80,7 +80,7 @@ def run(host: Host, entrants: Sequence[CacheEntrant], progress: TextIO) -> tuple
             "--popularity", popularity, "--exponent", str(exponent), "--objects", str(OBJECTS),
             "--requests", str(REQUESTS), "--values", SIZES,
         ]  # fmt: skip
-        consists = _httptrace(host, "describe", *trace)
+        consists = httptrace(host, "describe", *trace)
         for share in SHARES:
             megabytes = max(1, round(consists["footprint_bytes"] * share / MEGABYTE))
             played: dict[str, Played | str] = {}
@@ -118,7 +118,7 @@ def _played(
         server = entrant.start(host, f"127.0.0.1:{behind}", cache_megabytes=megabytes)
         about[entrant.peer] = server.about
         idle = measure.anonymous_bytes(server.roots)
-        outcome = _httptrace(host, "play", f"127.0.0.1:{server.port}", f"127.0.0.1:{behind}", *trace)
+        outcome = httptrace(host, "play", f"127.0.0.1:{server.port}", f"127.0.0.1:{behind}", *trace)
         return Played(outcome, idle, measure.anonymous_bytes(server.roots))
     except BenchError as error:
         return str(error).splitlines()[0]
@@ -145,7 +145,7 @@ def _rows(setting: list[str], played: dict[str, Played | str], *, bold: bool = T
     return rows
 
 
-def _httptrace(host: Host, *arguments: str) -> dict[str, int]:
+def httptrace(host: Host, *arguments: str) -> dict[str, int]:
     command = host.load_command(host.tool("kirin-httptrace"), *arguments)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_LIMIT_SECONDS, check=False)

@@ -92,10 +92,16 @@ def start(
     return Server(port, [pid], about, store)
 
 
-def proxy_to(host: Host, peer: str, *, name: str = "kirin-proxy", cache_megabytes: int = 0) -> Server:
-    """Starts a proxy to `HOST:PORT` or `unix:PATH`. It has a cache in memory if a size is given."""
+def proxy_to(
+    host: Host, peer: str, *, name: str = "kirin-proxy", cache_megabytes: int = 0, origin: Server | None = None
+) -> Server:
+    """Starts a proxy to `HOST:PORT` or `unix:PATH`. It has a cache in memory if a size is given, which
+    it shares with other machines by `origin`, a redis-server.
+    """
     _built(host)
     port = free_port()
+    store = f"unix:{host.directory}/{name}-store.sock"
+    shared = f'memcached = ["{store}"]\norigin = "{_url(origin)}"\n' if origin else ""
     config = host.directory / f"{name}.toml"
     cache = "cache = true\n" if cache_megabytes else ""
     config.write_text(
@@ -108,7 +114,7 @@ address = "127.0.0.1:{port}"
 [store]
 memory = "{cache_megabytes or 64}MB"
 item_limit = "{min(4, (cache_megabytes or 64) // 2)}MB"
-
+{shared}
 [[upstream]]
 name = "behind"
 servers = ["{peer}"]
@@ -122,6 +128,9 @@ try = ["proxy:behind"]
     about = f"{version_of(str(host.kirin), '--version')}: proxy:, threads = 1"
     if cache_megabytes:
         about += f", cache = true, store.memory = {cache_megabytes}MB"
+    if origin:
+        connect(store)
+        about += ", store.origin = \"redis://…\""
     return Server(port, [pid], about)
 
 

@@ -382,7 +382,7 @@ def upgrading_to(host: Host, peer: str) -> Server:
     )
 
 
-def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
+def proxy_to(host: Host, peer: str, *, name: str = "nginx-proxy", cache_megabytes: int = 0) -> Server:
     """Starts a proxy to `HOST:PORT` or `unix:PATH` that keeps its connections there, as tuning
     guides recommend.
     """
@@ -394,7 +394,7 @@ def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
         about += f", proxy_cache {cache_megabytes} MB on disk, open_file_cache"
     return start(
         host,
-        f"nginx-proxy{'-cache' * bool(cache_megabytes)}",
+        f"{name}{'-cache' * bool(cache_megabytes)}",
         about,
         http=f"{http} upstream behind {{ server {peer}; keepalive 512; keepalive_requests 1000000000; }}",
         server=f'''location / {{

@@ -5,12 +5,12 @@ from __future__ import annotations
 from host import Host, Server, free_port, version_of
 
 
-def proxy_to(host: Host, peer: str, *, cache_megabytes: int = 0) -> Server:
+def proxy_to(host: Host, peer: str, *, name: str = "varnish", cache_megabytes: int = 0) -> Server:
     """Starts a proxy to `HOST:PORT` or `unix:PATH`. It forwards every request unless its cache has
     a size.
     """
     port = free_port()
-    name = f"varnish{'-cache' * bool(cache_megabytes)}"
+    name = f"{name}{'-cache' * bool(cache_megabytes)}"
     vcl = host.directory / f"{name}.vcl"
     if peer.startswith("unix:"):
         backend = f'.path = "{peer.removeprefix("unix:")}";'

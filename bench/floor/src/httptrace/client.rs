@@ -39,18 +39,13 @@ impl Client {
         }
     }
 
-    /// Requests the objects one after the other, and checks their sizes. Returns the sum of the
-    /// sizes.
-    pub fn play(&mut self, objects: &[u32], sizes: ValueSizes) -> io::Result<u64> {
-        let mut sum = 0;
-        for &object in objects {
-            let (_, size) = self.get(&format!("/object/{object}"))?;
-            if size != sizes.of(object) {
-                return Err(io::Error::other(format!("object {object} has {size} bytes")));
-            }
-            sum += size as u64;
+    /// Requests an object, and checks its size. Returns the size in bytes.
+    pub fn object(&mut self, object: u32, sizes: ValueSizes) -> io::Result<u64> {
+        let (_, size) = self.get(&format!("/object/{object}"))?;
+        if size != sizes.of(object) {
+            return Err(io::Error::other(format!("object {object} has {size} bytes")));
         }
-        Ok(sum)
+        Ok(size as u64)
     }
 
     /// Sends a GET request. Returns where the body begins in the input, and its length in bytes.

@@ -37,8 +37,9 @@ enum Command {
     },
     /// Plays a trace and prints the outcome, one `name value` a line.
     Play {
-        /// `HOST:PORT` of the cache.
-        cache: SocketAddr,
+        /// `HOST:PORT` of the cache. Several caches with commas between get the requests in turn.
+        #[arg(value_delimiter = ',', required = true)]
+        caches: Vec<SocketAddr>,
         /// `HOST:PORT` of the server behind it.
         upstream: SocketAddr,
         #[command(flatten)]
@@ -85,15 +86,15 @@ fn run(command: Command) -> io::Result<()> {
             println!("footprint_bytes {}", footprint.bytes);
             Ok(())
         }
-        Command::Play { cache, upstream, trace, sizes } => {
+        Command::Play { caches, upstream, trace, sizes } => {
             let Trace { requests } = Trace::new(&trace);
             let (first, second) = requests.split_at(requests.len() / 2);
-            let mut cache = client::Client::new(cache);
+            let mut caches: Vec<_> = caches.into_iter().map(client::Client::new).collect();
             let mut upstream = client::Client::new(upstream);
             let begin = upstream.count()?;
-            let requested_bytes = cache.play(first, sizes.values)?;
+            let requested_bytes = play(&mut caches, first, sizes.values)?;
             let middle = upstream.count()?;
-            let later_bytes = cache.play(second, sizes.values)?;
+            let later_bytes = play(&mut caches, second, sizes.values)?;
             let end = upstream.count()?;
             println!("requests {}", requests.len());
             println!("misses {}", end.answers - begin.answers);
@@ -104,4 +105,15 @@ fn run(command: Command) -> io::Result<()> {
             Ok(())
         }
     }
+}
+
+/// Requests the objects one after the other, from each cache in turn. Returns the sum of their
+/// sizes in bytes.
+fn play(caches: &mut [client::Client], objects: &[u32], sizes: ValueSizes) -> io::Result<u64> {
+    let count = caches.len();
+    let mut sum = 0;
+    for (turn, &object) in objects.iter().enumerate() {
+        sum += caches[turn % count].object(object, sizes)?;
+    }
+    Ok(sum)
 }
