@@ -64,6 +64,14 @@ deb: ## A Debian package in target/debian, with a program that is optimised by t
 	packaging/build-optimised
 	packaging/build-deb --program target/optimised/kirin
 
+release: ## Everything of a release in target/dist: packages, archive, bill of materials, checksums; fifteen minutes
+	scripts/install-packages deb
+	packaging/build-optimised
+	packaging/build-release
+
+perl-dist: ## The Perl adapter as CPAN wants it, in target/dist/perl
+	scripts/perl-dist
+
 python-dist: ## The Python adapter as a source distribution and a wheel, in target/dist/python
 	scripts/python-dist
 

@@ -155,11 +155,24 @@ def long(programs, root, cargo):
             jobs.append(job)
     jobs += only(one_by_one("long", chosen), names)
     jobs += only(one_by_one("long-sockets", applications, WITHOUT_RING), names, may_lack=True)
+    jobs += packages(root)
     jobs += with_valkey(programs, root)
     for job in units(programs):
         job.suite, job.limit = "long-units", 1800
         job.environment = {"PROPTEST_CASES": "5000"}
         jobs.append(job)
+    return jobs
+
+
+def packages(root):
+    """Returns the tests of what a release consists of, and the tutorial on a clean machine."""
+    jobs = []
+    for directory, pattern in (("packaging/tests", "test_*.py"), ("tests/first_hour", "test_*.py")):
+        for path in sorted(glob.glob(os.path.join(root, directory, pattern))):
+            name = os.path.basename(path)
+            command = [DEBIAN_PYTHON, "-B", "-m", "unittest", "discover", "-q", "-s", directory, "-p", name]
+            job = Job("long", f"{directory}/{name}", command, root, limit=900, needs_home=True)
+            jobs.append(job)
     return jobs
 
 

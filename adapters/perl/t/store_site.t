@@ -4,6 +4,7 @@ use lib 't/lib';
 use Kirin::Store;
 use MIME::Base64 ();
 use Memcached;
+use NeedsKirin;
 use Test::More;
 
 my $server = Memcached->start;

@@ -49,8 +49,18 @@ sub binary {
     );
     my ($found) = grep { is_program($_) } @searched;
     return Cwd::abs_path($found) if $found;
-    die "The program kirin is in none of: $root/target/release, $root/target/debug, PATH."
-        . " Build it with `cargo build --release -p kirin` or set KIRIN_BINARY to where it is\n";
+    die no_program_message("$root/target/release/kirin", "$root/target/debug/kirin", @searched);
+}
+
+sub no_program_message {
+    my @searched = @_;
+    my $places = join '', map { "  $_\n" } @searched;
+    return <<"END";
+plackup -s Kirin needs the program kirin, which is in none of these places:
+${places}Install Kirin's Debian package or its archive for Linux, or build it in Kirin's sources:
+  cargo build --release -p kirin
+If it is in another place, set the environment variable KIRIN_BINARY to its path.
+END
 }
 
 sub is_program { -f $_[0] && -x _ }
