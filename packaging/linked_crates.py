@@ -7,7 +7,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def metadata():
-    """Returns what cargo says of the workspace and of the versions in Cargo.lock."""
+    """Returns what cargo says about the workspace and of the versions in Cargo.lock."""
     command = [
         os.environ.get("CARGO", "cargo"),
         "metadata",

@@ -141,11 +141,13 @@ def long(programs, root, cargo):
     loom = [cargo, "test", "-p", "kirin-ring", "--features", "loom", "--lib"]
     fuzz = ["scripts/fuzz", "--runs", "20000"]
     machines = ["bench/contest_machines.py", "--quick", "--build"]
+    measuring = ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", "bench"]
     jobs = [
         Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
         Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),
         Job("long", "instructions", ["bench/instructions.py", "--build"], root, limit=1800, needs_home=True),
         Job("long", "training", ["bench/training.py", "--requests", "64"], root),
+        Job("long", "the measuring", measuring, root, limit=300),
         Job("long", "memo on three machines", machines, root, limit=300, needs_home=True),
     ]
     for job in one_by_one("long", chosen) + one_by_one("long-sockets", applications, WITHOUT_RING):
