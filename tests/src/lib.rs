@@ -32,7 +32,7 @@ pub use client::{Client, Reply};
 pub use http2::{Http2Client, Http2Reply, Pending};
 pub use memcached::Memcached;
 pub use memcached_program::{MemcachedClient, MemcachedProgram, memcached_command, memcached_port};
-pub use pebble::Pebble;
+pub use pebble::{Pebble, PebbleSetup};
 pub use php_fpm::PhpFpm;
 pub use port::LeasedPort;
 pub use program::{Kirin, LITTLE_SPACE, binary, kirin_command, prove, repository, run_kirin};

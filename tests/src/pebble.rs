@@ -15,15 +15,26 @@ use crate::{Authority, LeasedPort, wait_for};
 
 /// A running authority. It ends when it is dropped.
 ///
-/// It sends its challenges to a port of this test. That port leads to Kirin once
-/// [`Pebble::look_at`] has given Kirin's address. Until then it waits, for some seconds at most.
+/// It sends its challenges to ports of this test: http-01 to one, tls-alpn-01 to another. That port
+/// leads to Kirin once [`Pebble::look_at`] or [`Pebble::look_at_tls`] has given Kirin's address.
+/// Until then it waits, for some seconds at most.
 pub struct Pebble {
     directory: TempDir,
     children: Vec<Child>,
     address: SocketAddr,
     management: SocketAddr,
     look_at: Sender<SocketAddr>,
+    look_at_tls: Sender<SocketAddr>,
     _leases: [LeasedPort; 4],
+}
+
+/// How an authority differs from [`Pebble::start`].
+#[derive(Default)]
+pub struct PebbleSetup<'a> {
+    /// Whether tls-alpn-01 waits for [`Pebble::look_at_tls`]. If not, it fails at once.
+    pub looks_at_tls: bool,
+    /// The id and the key of its only customer. Without one, everybody gets an account.
+    pub customer: Option<(&'a str, &'a str)>,
 }
 
 impl Pebble {
@@ -32,10 +43,24 @@ impl Pebble {
     /// # Panics
     /// Panics if it does not start. Run `tests/install_pebble.sh`.
     pub fn start() -> Self {
-        let (look_at, target) = channel();
-        let challenges = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let http_port = challenges.local_addr().expect("an address").port();
-        thread::spawn(move || forward(&challenges, &target));
+        Self::start_with(&PebbleSetup::default())
+    }
+
+    /// Starts an authority with other settings.
+    ///
+    /// # Panics
+    /// Panics if it does not start.
+    pub fn start_with(setup: &PebbleSetup<'_>) -> Self {
+        let (look_at, http_port) = challenge_port();
+        let (look_at_tls, tls_port) = challenge_port();
+        // Nobody listens on port 1.
+        let tls_port = if setup.looks_at_tls { tls_port } else { 1 };
+        let customers = setup.customer.map(|(id, key)| {
+            format!(
+                r#""externalAccountBindingRequired": true, "externalAccountMACKeys": {{"{id}": "{key}"}},"#
+            )
+        });
+        let customers = customers.unwrap_or_default();
         let directory = tempfile::tempdir().expect("a directory");
         let own = Authority::new("Pebble's own");
         let write = |name: &str, text: &str| {
@@ -52,7 +77,7 @@ impl Pebble {
             "pebble.json",
             &format!(
                 r#"{{"pebble": {{"listenAddress": "{address}", "managementListenAddress": "{management}",
-                "certificate": "own.pem", "privateKey": "own.key", "httpPort": {http_port}, "tlsPort": 1,
+                "certificate": "own.pem", "privateKey": "own.key", "httpPort": {http_port}, "tlsPort": {tls_port}, {customers}
                 "domainBlocklist": ["refused.test"], "retryAfter": {{"authz": 1, "order": 1}},
                 "profiles": {{"default": {{"description": "", "validityPeriod": 7776000}}}}}}}}"#
             ),
@@ -85,6 +110,7 @@ impl Pebble {
             address,
             management,
             look_at,
+            look_at_tls,
             _leases: leases,
         };
         wait_for("pebble", || {
@@ -192,7 +218,12 @@ impl Pebble {
         kill_process(Pid::from_child(authority), signal).expect("it is there");
     }
 
-    /// Sets the address to which it sends challenges from now on.
+    /// Sets the address to which it sends challenges by TLS from now on.
+    pub fn look_at_tls(&self, address: SocketAddr) {
+        let _ = self.look_at_tls.send(address);
+    }
+
+    /// Sets the address to which it sends challenges by HTTP from now on.
     pub fn look_at(&self, address: SocketAddr) {
         let _ = self.look_at.send(address);
     }
@@ -205,6 +236,15 @@ impl Drop for Pebble {
             let _ = child.wait();
         }
     }
+}
+
+/// Opens a port for challenges. It leads to the address that is sent.
+fn challenge_port() -> (Sender<SocketAddr>, u16) {
+    let (look_at, target) = channel();
+    let challenges = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = challenges.local_addr().expect("an address").port();
+    thread::spawn(move || forward(&challenges, &target));
+    (look_at, port)
 }
 
 /// Connects clients to the latest address of `target`. The first connections wait for one.

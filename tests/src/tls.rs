@@ -4,10 +4,13 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, HandshakeKind, ProtocolVersion, RootCertStore, StreamOwned,
+    ClientConfig, ClientConnection, DigitallySignedStruct, HandshakeKind, ProtocolVersion,
+    RootCertStore, SignatureScheme, StreamOwned,
 };
 
 use crate::{Authority, Issued, wait_limit};
@@ -58,6 +61,72 @@ impl TlsSetup {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self(Arc::new(config))
     }
+
+    /// Returns the same settings with other protocols.
+    #[must_use]
+    pub fn with_protocols(&self, protocols: &[&str]) -> Self {
+        let mut config = ClientConfig::clone(&self.0);
+        config.alpn_protocols =
+            protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        Self(Arc::new(config))
+    }
+
+    /// Returns the settings of an authority that proves a name by tls-alpn-01 (RFC 8737). It takes
+    /// any certificate.
+    ///
+    /// # Panics
+    /// Panics if there is no such setting.
+    pub fn of_authority() -> Self {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = AnyCertificate(provider.signature_verification_algorithms);
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        Self(Arc::new(config)).with_protocols(&["acme-tls/1"])
+    }
+}
+
+/// Accepts any certificate.
+#[derive(Debug)]
+struct AnyCertificate(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        // webpki reads no certificate with an unknown critical extension.
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
 }
 
 /// A connection.
@@ -82,6 +151,14 @@ impl TlsClient {
     /// Returns whether the handshake resumed a session.
     pub fn is_resumed(&self) -> bool {
         self.stream.conn.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// Returns the first certificate of the server.
+    ///
+    /// # Panics
+    /// Panics if there is none.
+    pub fn server_certificate(&self) -> &[u8] {
+        self.stream.conn.peer_certificates().and_then(<[_]>::first).expect("a certificate")
     }
 
     /// Returns whether the server has sent the certificate `issued`.

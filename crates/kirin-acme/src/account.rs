@@ -4,6 +4,7 @@ use instant_acme::{Account, AccountCredentials, NewAccount};
 
 use crate::config::AcmeConfig;
 use crate::error::AcmeError;
+use crate::external_account::ExternalAccount;
 use crate::sharing::Sharing;
 use crate::state_directory::StateDirectory;
 
@@ -92,7 +93,14 @@ async fn new_account(
         terms_of_service_agreed: true,
         only_return_existing: false,
     };
-    let (_, credentials) = Account::builder()?.create(&new, config.directory.clone(), None).await?;
+    let external = config.external_account.as_ref();
+    let binding = external.map(ExternalAccount::binding);
+    let created =
+        Account::builder()?.create(&new, config.directory.clone(), binding.as_ref()).await;
+    let (_, credentials) = created.map_err(|error| match external {
+        Some(_) => AcmeError::from(error).of_external_account(),
+        None => error.into(),
+    })?;
     state.keep_account(&credentials)?;
     Ok(credentials)
 }

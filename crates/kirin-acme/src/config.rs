@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::challenge_kind::ChallengeKind;
+use crate::external_account::ExternalAccount;
 use crate::shared_key::SharedKeyFile;
 
 /// A certificate to get from an authority.
@@ -13,6 +15,10 @@ pub struct AcmeConfig {
     pub email: Option<String>,
     /// The authority: the https address of its ACME directory.
     pub directory: String,
+    /// The ways to prove the names, the best first.
+    pub challenges: Vec<ChallengeKind>,
+    /// The customer's account at the authority to which Kirin's account is bound.
+    pub external_account: Option<ExternalAccount>,
     /// The directory in which the account's key and the certificates are kept.
     pub state: PathBuf,
     /// The key with which account and certificate are also kept on the origin of the store, so that

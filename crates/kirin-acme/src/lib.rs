@@ -11,9 +11,12 @@
 //! (`taking_over.rs`).
 
 mod account;
+mod challenge_certificates;
+mod challenge_kind;
 mod challenges;
 mod config;
 mod error;
+mod external_account;
 mod lifetime;
 mod order;
 mod renewer;
@@ -24,9 +27,11 @@ mod state_directory;
 mod taking_over;
 mod turn;
 
+pub use challenge_kind::ChallengeKind;
 pub use challenges::{ChallengeAnswer, ChallengeLookup, Challenges, challenge_token};
 pub use config::AcmeConfig;
 pub use error::AcmeError;
+pub use external_account::{ExternalAccount, ExternalAccountKey};
 pub use shared_key::{SharedKey, SharedKeyFile};
 
 use std::sync::Arc;

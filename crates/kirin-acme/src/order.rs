@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use instant_acme::{
-    AuthorizationStatus, CertificateIdentifier, ChallengeType, Identifier, NewOrder, Order,
-    OrderStatus, RetryPolicy,
+    AuthorizationStatus, CertificateIdentifier, Identifier, NewOrder, Order, OrderStatus,
+    RetryPolicy,
 };
 
 use crate::account::{account, existing_account};
-use crate::challenges::Challenges;
+use crate::challenge_certificates::challenge_certificate;
+use crate::challenge_kind::ChallengeKind;
+use crate::challenges::{Challenges, name_record, token_record};
 use crate::config::AcmeConfig;
 use crate::error::AcmeError;
 use crate::lifetime::IssuedCertificate;
@@ -20,12 +22,14 @@ use crate::state_directory::StateDirectory;
 const POLLING: RetryPolicy =
     RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(Duration::from_secs(180));
 
-/// Orders a certificate. Returns its key and chain in PEM.
+/// Orders a certificate, and proves its names by challenges of `kind`. Returns its key and chain in
+/// PEM.
 pub async fn certificate(
     config: &AcmeConfig,
     state: &StateDirectory,
     sharing: Option<&Sharing>,
     challenges: &Arc<Challenges>,
+    kind: ChallengeKind,
 ) -> Result<String, AcmeError> {
     let account = account(config, state, sharing).await?;
     let identifiers: Vec<_> = config.domains.iter().cloned().map(Identifier::Dns).collect();
@@ -39,18 +43,28 @@ pub async fn certificate(
             continue;
         }
         let name = authorization.identifier().to_string();
-        let challenge = authorization.challenge(ChallengeType::Http01);
-        let mut challenge = challenge.ok_or(AcmeError::NoChallenge(name))?;
+        let challenge = authorization.challenge(kind.challenge_type());
+        let Some(mut challenge) = challenge else { return Err(AcmeError::NoChallenge(name, kind)) };
         let key_authorization = challenge.key_authorization();
-        answers.add(&challenge.token, key_authorization.as_str());
+        let key_authorization = key_authorization.as_str();
+        let record = match kind {
+            ChallengeKind::Http01 => {
+                answers.add(&challenge.token, key_authorization);
+                token_record(&challenge.token)
+            }
+            ChallengeKind::TlsAlpn01 => {
+                answers.add_certificate(&name, challenge_certificate(&name, key_authorization)?);
+                name_record(&name)
+            }
+        };
         if let Some(sharing) = sharing {
-            sharing.offer_answer(&challenge.token, key_authorization.as_str()).await;
+            sharing.offer_answer(&record, key_authorization).await;
         }
         challenge.set_ready().await?;
     }
     match order.poll_ready(&POLLING).await {
         Ok(OrderStatus::Ready) => {}
-        result => return Err(why_not(&mut order).await.unwrap_or_else(|| failure(result))),
+        result => return Err(why_not(&mut order, kind).await.unwrap_or_else(|| failure(result))),
     }
     let key = order.finalize().await?;
     let chain = order.poll_certificate(&POLLING).await?;
@@ -82,7 +96,7 @@ pub async fn should_be_renewed(
 }
 
 /// Returns the authority's message about the name that it could not prove.
-async fn why_not(order: &mut Order) -> Option<AcmeError> {
+async fn why_not(order: &mut Order, kind: ChallengeKind) -> Option<AcmeError> {
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let mut authorization = authorization.ok()?;
@@ -90,7 +104,7 @@ async fn why_not(order: &mut Order) -> Option<AcmeError> {
         let state = authorization.refresh().await.ok()?;
         if let Some(problem) = state.challenges.iter().find_map(|challenge| challenge.error.clone())
         {
-            return Some(AcmeError::NotProven(name, problem));
+            return Some(AcmeError::NotProven(name, kind, problem));
         }
     }
     None

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::account::forget_account;
+use crate::challenge_kind::{AttemptKinds, ChallengeKind};
 use crate::challenges::Challenges;
 use crate::config::AcmeConfig;
 use crate::error::AcmeError;
@@ -299,10 +300,24 @@ impl CertificateRenewer {
         Ok(issued)
     }
 
+    /// Orders a certificate. If the names cannot be proven in one way, another order may prove them
+    /// in another.
     async fn order(&self) -> Result<String, AcmeError> {
+        let is_new = self.failures.last < self.occasion.at;
+        let kinds = AttemptKinds::choose(&self.config.challenges, self.failures.count, is_new);
+        match (self.order_by(kinds.first).await, kinds.second) {
+            (Err(error), Some(second)) if error.may_be_proven_otherwise() => {
+                tracing::warn!("{error} ({}); trying {second}", error.advice());
+                self.order_by(second).await
+            }
+            (result, _) => result,
+        }
+    }
+
+    async fn order_by(&self, kind: ChallengeKind) -> Result<String, AcmeError> {
         let order = again_if_bad_nonce(|| {
             let sharing = self.sharing.as_ref();
-            order::certificate(&self.config, &self.state, sharing, &self.challenges)
+            order::certificate(&self.config, &self.state, sharing, &self.challenges, kind)
         });
         tokio::time::timeout(CONVERSATION, order)
             .await

@@ -41,6 +41,11 @@ impl SharedKey {
         bytes.try_into().ok().map(Self)
     }
 
+    /// Returns the key, from which others are made.
+    pub fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+
     /// Encrypts a record under its name. Returns `None` if the system gives no random numbers.
     pub(crate) fn seal(&self, name: &str, text: &[u8]) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE_LEN];

@@ -5,7 +5,8 @@
 //! acme/account/AUTHORITY               the account, as in `account.json`
 //! acme/certificate/AUTHORITY/NAMES     the key and its certificates, as in `NAME.pem`
 //! acme/failures/AUTHORITY/NAMES        the failures in a row
-//! acme/answer/TOKEN                    the answer to an open challenge
+//! acme/answer/TOKEN                    the answer to an open challenge http-01
+//! acme/proof/NAME                      the answer to an open challenge tls-alpn-01
 //! ```
 //!
 //! `NAMES` is the first of the certificate's names in alphabetical order, and a digest of all. So
@@ -211,9 +212,9 @@ impl Sharing {
         Ok(())
     }
 
-    /// Lets all machines answer a challenge.
-    pub async fn offer_answer(&self, token: &str, key_authorization: &str) {
-        let offered = challenges::offer(&self.origin, &self.key, token, key_authorization).await;
+    /// Lets all machines answer the challenge that `record` names.
+    pub async fn offer_answer(&self, record: &str, key_authorization: &str) {
+        let offered = challenges::offer(&self.origin, &self.key, record, key_authorization).await;
         if let Err(error) = offered {
             tracing::warn!(%error, "only this machine can answer the authority's request");
         }

@@ -7,6 +7,7 @@ use kirin_acme::AcmeConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::acme_external_account::{ExternalAccountSection, check_external_account};
 use crate::acme_shared_key::read_shared_key;
 use crate::acme_values::{acme_directory, acme_domain, acme_email};
 use crate::include::absolute;
@@ -24,7 +25,7 @@ const STATE_OF_ROOT: &str = "/var/lib/kirin";
 #[serde(deny_unknown_fields)]
 pub struct AcmeSection {
     /// The names that the certificate is for, such as `["example.org", "www.example.org"]`. In the
-    /// DNS all of them must lead to this Kirin. Wildcards are not allowed: HTTP cannot prove them.
+    /// DNS all of them must lead to this Kirin. Wildcards are not allowed: Kirin cannot prove them.
     pub domains: Vec<Written<String>>,
     /// The address to which the authority writes when something is wrong. Default: no address,
     /// which Let's Encrypt accepts.
@@ -33,6 +34,9 @@ pub struct AcmeSection {
     /// authority agrees to its terms of service.
     #[serde(default)]
     pub directory: Written<AcmeDirectory>,
+    /// Your account at the authority, such as `{ id = "kid-1", key_file = "eab.key" }`. Some
+    /// authorities need it (external account binding). Default: none.
+    pub external_account: Option<ExternalAccountSection>,
     /// The directory for the account's key and the certificates. Only Kirin's user can read it.
     /// Default: `acme` in systemd's `$STATE_DIRECTORY`, or else in `/var/lib/kirin` for root and in
     /// `~/.local/state/kirin` for others.
@@ -91,7 +95,12 @@ pub fn check_acme(
     let email = section.email.as_ref().map(|email| email.to_string());
     let shared_key = section.shared_key_file.as_ref();
     let shared_key = shared_key.map(|file| read_shared_key(file, source)).transpose()?;
-    Ok(AcmeConfig { domains, email, directory, state, shared_key })
+    let external = section.external_account.as_ref();
+    let external_account =
+        external.map(|section| check_external_account(section, source)).transpose()?;
+    // The listeners decide about the challenges, and not all of them are known yet.
+    let challenges = Vec::new();
+    Ok(AcmeConfig { domains, email, directory, challenges, external_account, state, shared_key })
 }
 
 fn default_state() -> Option<PathBuf> {

@@ -1,17 +1,13 @@
 //! `shared_key_file` of `acme`: the secret with which several machines share a certificate.
 
-use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use kirin_acme::{SharedKey, SharedKeyFile};
 
 use crate::listener::ListenerSection;
+use crate::secret_file::read_secret;
 use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
-
-/// The largest file with a key, in bytes.
-const MAX_FILE_BYTES: u64 = 4096;
 
 /// How to make a key.
 const MAKE_ONE: &str =
@@ -52,26 +48,9 @@ pub fn check_shared_keys(
 }
 
 /// Returns the key in a file. The error never has a part of it.
-fn key_in(path: &Path) -> Result<SharedKey, String> {
-    let cannot = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => format!("cannot be read: {error}; {MAKE_ONE}"),
-        _ => format!("cannot be read: {error}"),
-    };
-    let metadata = std::fs::metadata(path).map_err(cannot)?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
-        return Err(format!("is not a file of at most {MAX_FILE_BYTES} bytes"));
-    }
-    // A group may read it: with `user`, the file belongs to root and to the group of that user.
-    if metadata.permissions().mode() & 0o007 != 0 {
-        let path = path.display();
-        return Err(format!(
-            "every user of this machine can use it, and it protects private keys; \
-             `chmod o-rwx {path}` helps if nobody else has read it"
-        ));
-    }
-    let text = std::fs::read(path).map_err(cannot)?;
-    let text = text.trim_ascii();
-    let key = std::str::from_utf8(text).ok().and_then(SharedKey::parse);
+pub(crate) fn key_in(path: &Path) -> Result<SharedKey, String> {
+    let text = read_secret(path, MAKE_ONE)?;
+    let key = std::str::from_utf8(&text).ok().and_then(SharedKey::parse);
     key.ok_or_else(|| {
         format!("is no key: 64 hexadecimal digits or 44 characters of base64; {MAKE_ONE}")
     })
@@ -80,6 +59,7 @@ fn key_in(path: &Path) -> Result<SharedKey, String> {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 

@@ -162,8 +162,8 @@ fn check(
     let logs = LogsOfFile::default();
     let check_one = |section| check_listener(section, &logs, source, errors);
     let listeners = file.listener.iter().map(check_one);
-    let listeners = complete(listeners.collect());
-    if let Some(listeners) = &listeners {
+    let mut listeners = complete(listeners.collect());
+    if let Some(listeners) = &mut listeners {
         errors.keep(check_acme_listeners(&file.listener, listeners, source));
     }
     errors.keep(check_shared_keys(&file.listener, file.store.origin.is_some(), source));

@@ -8,6 +8,8 @@
 mod access;
 mod access_log;
 mod acme;
+mod acme_challenges;
+mod acme_external_account;
 mod acme_shared_key;
 mod acme_values;
 mod admin;
@@ -57,6 +59,7 @@ mod route;
 mod routes;
 mod rules;
 mod schema;
+mod secret_file;
 mod site;
 mod source;
 mod source_file;

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::access_log::{AccessLogConfig, AccessLogKey, LogsOfFile};
+use crate::acme_challenges::possible_challenges;
 use crate::default::{defaults, size, whole_seconds};
 use crate::forwarded::ForwardedKey;
 use crate::peers::peers;
@@ -192,24 +193,21 @@ pub fn check_address(
     })
 }
 
-/// Checks the rules for all listeners together. An authority looks for Kirin by plain HTTP, so one
-/// listener must have no TLS. Certificates are stored under the first of their names, so two
-/// different ones cannot begin with the same name.
+/// Checks the rules for all listeners together, and says how an authority can look for Kirin.
+/// Certificates are stored under the first of their names, so two different ones cannot begin with
+/// the same name.
 pub fn check_acme_listeners(
     sections: &[ListenerSection],
-    listeners: &[ListenerConfig],
+    listeners: &mut [ListenerConfig],
     source: &ConfigSource,
 ) -> Result<(), ConfigError> {
+    let challenges = possible_challenges(listeners);
     let mut seen: Vec<&AcmeConfig> = Vec::new();
     for (section, listener) in sections.iter().zip(listeners) {
         let written = section.tls.as_ref().and_then(|tls| tls.acme.as_ref());
-        let acme = listener.tls.as_ref().and_then(|tls| tls.acme.as_ref());
+        let acme = listener.tls.as_mut().and_then(|tls| tls.acme.as_mut());
         let (Some(written), Some(acme)) = (written, acme) else { continue };
-        if listeners.iter().all(|listener| listener.tls.is_some()) {
-            let message = "an authority looks for Kirin by plain HTTP: add a [[listener]] with \
-                           `address = \"*:80\"` and `redirect_to_https = 443`";
-            return Err(source.error(written.span(), message));
-        }
+        acme.challenges.clone_from(&challenges);
         if seen.iter().any(|other| *other != acme && other.domains.first() == acme.domains.first())
         {
             let message = "listeners whose `domains` begin with the same name must have all of \

@@ -35,13 +35,18 @@ listener for operators.
 ";
 
 /// The sections: heading, type, and what stands before its keys.
-const SECTIONS: [(&str, &str, &str); 19] = [
+const SECTIONS: [(&str, &str, &str); 20] = [
     ("`[[listener]]`: an address", "ListenerSection", "listener."),
     ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
     (
         "`acme` of `[listener.tls]`: certificates from an authority",
         "AcmeSection",
         "listener.tls.acme.",
+    ),
+    (
+        "`external_account` of `acme`: your account at the authority",
+        "ExternalAccountSection",
+        "listener.tls.acme.external_account.",
     ),
     ("`[limits]`: bytes held for clients", "LimitsSection", "limits."),
     ("`[store]`: items in memory", "StoreSection", "store."),

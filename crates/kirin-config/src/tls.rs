@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kirin_acme::AcmeConfig;
-use kirin_server::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
+use kirin_server::{CertificateFiles, ClientAuthorities, TicketSecret, Tls, TlsSettings};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::acme::{AcmeSection, check_acme};
+use crate::acme_shared_key::key_in;
 use crate::default::seconds;
 use crate::source::{ConfigError, ConfigSource};
 use crate::units::Seconds;
@@ -24,8 +25,8 @@ pub struct TlsSection {
     #[serde(default)]
     pub certificates: Written<Vec<CertificateSection>>,
     /// Gets a certificate from an authority and renews it, such as `{ domains = ["example.org"] }`.
-    /// It replaces `certificates`. The authority looks for Kirin on port 80 of the names, so there
-    /// must also be a listener without TLS.
+    /// It replaces `certificates`. The authority looks for Kirin on port 443 of the names, and on
+    /// port 80 if there is also a listener without TLS.
     pub acme: Option<Written<AcmeSection>>,
     /// How long a handshake may take.
     #[serde(default = "seconds::<10>")]
@@ -39,6 +40,12 @@ pub struct TlsSection {
     /// cases.
     #[serde(default)]
     pub client_verify: ClientVerify,
+    /// A file with a key of 32 bytes, as 64 hexadecimal digits or 44 characters of base64. Machines
+    /// with the same key resume the TLS sessions of each other, also after a new start. Make it by
+    /// `(umask 077; openssl rand -hex 32 > FILE)`, and replace it from time to time: an attacker
+    /// with the key can decrypt recorded connections of TLS 1.2. Default: a key of this listener,
+    /// which survives reloads and upgrades.
+    pub ticket_key_file: Option<Written<String>>,
     /// How long browsers shall use https only (Strict-Transport-Security), such as `"365d"`.
     /// Default: Kirin does not send that field.
     pub hsts: Option<Seconds>,
@@ -84,14 +91,19 @@ pub struct ListenerTls {
     pub hsts: Option<String>,
     /// The certificate that the listener gets from an authority.
     pub acme: Option<AcmeConfig>,
+    /// The file with the secret of session tickets that machines have together.
+    pub ticket_key_file: Option<PathBuf>,
 }
 
 impl ListenerTls {
     /// Returns the files that are read again.
     pub fn files(&self) -> Vec<PathBuf> {
         let key = self.acme.as_ref().and_then(|acme| acme.shared_key.as_ref());
+        let external = self.acme.as_ref().and_then(|acme| acme.external_account.as_ref());
         let mut files = self.tls.files();
         files.extend(key.map(|key| key.path.clone()));
+        files.extend(external.map(|account| account.path.clone()));
+        files.extend(self.ticket_key_file.clone());
         files
     }
 }
@@ -121,13 +133,32 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
         file: source.path(file),
         required: section.client_verify == ClientVerify::Required,
     });
+    let ticket_key = section.ticket_key_file.as_ref();
+    let ticket_key = ticket_key.map(|file| read_ticket_key(file, source)).transpose()?;
     let settings = TlsSettings {
         certificates,
         client_authorities,
         handshake_time: section.handshake_time.into(),
+        ticket_secret: ticket_key.as_ref().map(|(_, secret)| secret.clone()),
     };
     let tls = Tls::load(settings).map_err(|error| source.error(span, error.to_string()))?;
     let subdomains = if section.hsts_subdomains { "; includeSubDomains" } else { "" };
     let hsts = section.hsts.map(|time| format!("max-age={}{subdomains}", time.0));
-    Ok(ListenerTls { tls: Arc::new(tls), hsts, acme })
+    let ticket_key_file = ticket_key.map(|(path, _)| path);
+    Ok(ListenerTls { tls: Arc::new(tls), hsts, acme, ticket_key_file })
+}
+
+/// Reads the secret of session tickets, and returns it with the path of its file.
+fn read_ticket_key(
+    file: &Written<String>,
+    source: &ConfigSource,
+) -> Result<(PathBuf, TicketSecret), ConfigError> {
+    let path = source.path(file.as_str());
+    match key_in(&path) {
+        Ok(key) => Ok((path, TicketSecret::from(*key.bytes()))),
+        Err(problem) => {
+            let message = format!("`ticket_key_file`: {}: {problem}", path.display());
+            Err(source.error(file.span(), message))
+        }
+    }
 }

@@ -36,4 +36,6 @@ pub use logging::syslog::SyslogServer;
 pub use observation::{EndedRequest, Observers, PlaceName, RequestObserver};
 pub use server::{InForce, Server};
 pub use tls::certificates::ServedCertificate;
+pub use tls::challenge::{ChallengeCertificate, ChallengeCertificates, FoundCertificate};
+pub use tls::tickets::TicketSecret;
 pub use tls::{CertificateFiles, ClientAuthorities, Tls, TlsError, TlsSettings};

@@ -29,6 +29,7 @@ use crate::limits::admission::{AddressRefusal, TooManyOfAddress};
 use crate::limits::deadlines::Deadlines;
 use crate::observation::Observers;
 use crate::tls::Tls;
+use crate::tls::challenge::ChallengeCertificates;
 
 /// Bytes that one read takes while a connection waits for a request. A browser's head has 1 KB.
 const SCRATCH_BYTES: usize = 16 * 1024;
@@ -48,6 +49,8 @@ pub struct Server<H> {
     pub(crate) forwarding: Option<Box<Forwarding>>,
     pub(crate) proxy_protocol: bool,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// The certificates for authorities that want proof of a name.
+    pub(crate) challenge_certificates: Option<Arc<dyn ChallengeCertificates>>,
     /// This loop's reference to the account in `limits`.
     pub(crate) client_bytes: Option<Rc<LoopAccount>>,
     pub(crate) state: Rc<ListenerState>,
@@ -149,6 +152,7 @@ impl<H> Server<H> {
             forwarding: None,
             proxy_protocol: false,
             tls: None,
+            challenge_certificates: None,
             state: Rc::new(ListenerState::new()),
         }
     }
@@ -183,6 +187,12 @@ impl<H> Server<H> {
     #[must_use]
     pub fn with_tls(self, tls: Arc<Tls>) -> Self {
         Self { tls: Some(tls), ..self }
+    }
+
+    /// Returns the server with certificates for authorities that want proof of a name.
+    #[must_use]
+    pub fn with_challenge_certificates(self, certificates: Arc<dyn ChallengeCertificates>) -> Self {
+        Self { challenge_certificates: Some(certificates), ..self }
     }
 
     /// Returns the server with a trace for each request.

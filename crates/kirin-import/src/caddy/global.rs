@@ -181,9 +181,11 @@ fn other(name: &str) -> (bool, &'static str) {
         | "key_type"
         | "storage_clean_interval" => (true, "Kirin has its own ways (docs/tls.md)"),
         "storage" => (false, "write `state` of `acme` (docs/tls.md)"),
-        "acme_dns" | "acme_eab" | "cert_issuer" | "acme_ca_root" | "preferred_chains" => {
-            (false, "Kirin proves names by HTTP only. Write `certificates` (docs/tls.md)")
-        }
+        "acme_eab" => (false, "write `external_account` of `acme` (docs/tls.md)"),
+        "acme_dns" | "cert_issuer" | "acme_ca_root" | "preferred_chains" => (
+            false,
+            "Kirin proves names by HTTP and TLS, not by DNS. Write `certificates` (docs/tls.md)",
+        ),
         "on_demand_tls" => (false, "names stand in `acme` (docs/tls.md)"),
         "order" => (false, "Kirin has an order of its own (docs/routes.md): look at the routes"),
         "log" => (false, "errors go to standard error. `access_log` is a key of listeners"),

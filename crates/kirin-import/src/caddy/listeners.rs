@@ -127,7 +127,8 @@ fn tls_option(option: &Directive, only: bool, certificates: &mut Certificates, d
             }
         }
         _ => {
-            let text = "Kirin proves names by HTTP only. Write `certificates` (docs/tls.md)";
+            let text = "Kirin proves names by HTTP and TLS, not by DNS. Write `certificates` \
+                        (docs/tls.md)";
             draft.notes.left_out(&option.place, &line, text);
         }
     }

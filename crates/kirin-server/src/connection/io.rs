@@ -31,6 +31,7 @@ use crate::clock::Clock;
 use crate::connection::presence::Presence;
 use crate::limits::admission::{AddressPermit, Permit};
 use crate::limits::deadlines::Deadlines;
+use crate::tls::challenge::ChallengeCertificate;
 use crate::tls::client_certificate;
 use crate::tls::stream::TlsStream;
 use crate::tls::{ALPN_HTTP2, Tls};
@@ -58,10 +59,16 @@ pub(crate) struct Handshake {
     pub(crate) is_resumed: bool,
     /// The certificate of the client.
     pub(crate) client: Option<Box<ClientCertificate>>,
+    /// The name of which an authority wants proof. The handshake waits for
+    /// [`Io::go_on_with_handshake`].
+    pub(crate) asked_name: Option<Box<str>>,
 }
 
 impl Handshake {
-    fn from_stream<S: AsyncRead + AsyncWrite + Unpin>(stream: &TlsStream<S>, tls: &Tls) -> Self {
+    fn from_stream<S: AsyncRead + AsyncWrite + Unpin>(
+        stream: &mut TlsStream<S>,
+        tls: &Tls,
+    ) -> Self {
         let client = stream.client_certificate().and_then(|certificate| {
             client_certificate::read(certificate, &tls.client_authorities()?)
         });
@@ -70,6 +77,7 @@ impl Handshake {
             is_tls13: stream.is_tls13(),
             is_resumed: stream.is_resumed(),
             client: client.map(Box::new),
+            asked_name: stream.take_asked_name(),
         }
     }
 }
@@ -318,6 +326,20 @@ impl Io {
             Stream::TlsOverUnix(stream) => {
                 stream.poll_handshake(context).map_ok(|()| Handshake::from_stream(stream, tls))
             }
+        }
+    }
+
+    /// Lets the handshake of an authority go on, with `certificate` if there is one. After an error
+    /// there are bytes to flush.
+    pub(crate) fn go_on_with_handshake(
+        &self,
+        certificate: Option<ChallengeCertificate>,
+    ) -> io::Result<()> {
+        let config = certificate.map(|certificate| certificate.config());
+        match &mut *self.stream.borrow_mut() {
+            Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
+            Stream::Tls(stream) => stream.go_on(config),
+            Stream::TlsOverUnix(stream) => stream.go_on(config),
         }
     }
 

@@ -6,8 +6,10 @@
 //! with.
 
 pub mod certificates;
+pub mod challenge;
 pub(crate) mod client_certificate;
 pub(crate) mod stream;
+pub(crate) mod tickets;
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +19,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
-use rustls::crypto::ring::{Ticketer, default_provider};
+use rustls::crypto::ring::default_provider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
@@ -27,6 +29,7 @@ use crate::tls::certificates::{
     Certificates, ServedCertificate, load_certificate, load_client_authorities,
 };
 use crate::tls::stream::TlsStream;
+use crate::tls::tickets::{ClientCheck, TicketSecret, Tickets};
 
 /// The protocol of a connection, chosen in the handshake by ALPN (RFC 7301).
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
@@ -42,6 +45,9 @@ pub struct TlsSettings {
     pub client_authorities: Option<ClientAuthorities>,
     /// How long a handshake may take.
     pub handshake_time: Duration,
+    /// The secret of session tickets that several machines have. `None`: the listener has one of
+    /// its own.
+    pub ticket_secret: Option<TicketSecret>,
 }
 
 /// The files of a certificate, in PEM.
@@ -93,6 +99,7 @@ pub struct Tls {
     asks_clients: AtomicBool,
     certificates: Arc<Certificates>,
     config: ArcSwap<ServerConfig>,
+    ticket_secret: ArcSwap<TicketSecret>,
 }
 
 /// Certificates and settings that are ready to take the place of those of a listener.
@@ -100,17 +107,18 @@ pub struct Renewal {
     settings: Arc<TlsSettings>,
     /// `None`: those that are there stay.
     certificates: Option<Vec<Arc<CertifiedKey>>>,
-    /// `None`: it stays, so that clients can resume their sessions.
-    config: Option<ServerConfig>,
+    config: ServerConfig,
+    ticket_secret: TicketSecret,
 }
 
 impl Tls {
     /// Reads the files that `settings` name.
     pub fn load(settings: TlsSettings) -> Result<Self, TlsError> {
         let certificates = Arc::new(Certificates::new(load_all(&settings.certificates)?));
-        let verifier = client_verifier(settings.client_authorities.as_ref())?;
-        let config = server_config(&certificates, verifier)?;
+        let secret = settings.ticket_secret.clone().map_or_else(TicketSecret::random, Ok)?;
+        let config = server_config(&certificates, &settings, &secret)?;
         Ok(Self {
+            ticket_secret: ArcSwap::from_pointee(secret),
             asks_clients: AtomicBool::new(settings.client_authorities.is_some()),
             settings: ArcSwap::from_pointee(settings),
             certificates,
@@ -121,28 +129,28 @@ impl Tls {
     /// Prepares to take over the settings of `other`, and the certificates that it has read.
     pub fn renewal_by(&self, other: &Self) -> Result<Renewal, TlsError> {
         let (certificates, settings) = (other.certificates.all(), other.settings.load_full());
-        let verifier = client_verifier(settings.client_authorities.as_ref())?;
-        // The settings get new ticket keys: an old ticket holds a client certificate that the new
-        // authorities have not verified.
-        let config = (verifier.is_some() || self.asks_clients())
-            .then(|| server_config(&self.certificates, verifier))
-            .transpose()?;
+        let ticket_secret = match (&settings.ticket_secret, &self.settings.load().ticket_secret) {
+            (Some(shared), _) => shared.clone(),
+            (None, Some(_)) => TicketSecret::random()?,
+            // It stays, so that clients can resume their sessions.
+            (None, None) => TicketSecret::clone(&self.ticket_secret.load()),
+        };
+        let config = server_config(&self.certificates, &settings, &ticket_secret)?;
         // If neither settings name certificates, the current ones come from [`Tls::install`].
         let are_installed =
             settings.certificates.is_empty() && self.settings.load().certificates.is_empty();
         let certificates = (!are_installed).then_some(certificates);
-        Ok(Renewal { settings, certificates, config })
+        Ok(Renewal { settings, certificates, config, ticket_secret })
     }
 
     /// Uses other certificates and settings for new connections.
     pub fn renew(&self, renewal: Renewal) {
-        let Renewal { settings, certificates, config } = renewal;
+        let Renewal { settings, certificates, config, ticket_secret } = renewal;
         if let Some(certificates) = certificates {
             self.certificates.replace(certificates);
         }
-        if let Some(config) = config {
-            self.config.store(Arc::new(config));
-        }
+        self.config.store(Arc::new(config));
+        self.ticket_secret.store(Arc::new(ticket_secret));
         self.asks_clients.store(settings.client_authorities.is_some(), Ordering::Relaxed);
         self.settings.store(settings);
     }
@@ -157,6 +165,24 @@ impl Tls {
     /// Returns the certificates that new connections may get.
     pub fn served_certificates(&self) -> Vec<ServedCertificate> {
         self.certificates.served()
+    }
+
+    /// Returns the secret of its session tickets for the program that takes over. `None` if that
+    /// reads it from a file.
+    pub fn ticket_secret(&self) -> Option<TicketSecret> {
+        let is_own = self.settings.load().ticket_secret.is_none();
+        is_own.then(|| TicketSecret::clone(&self.ticket_secret.load()))
+    }
+
+    /// Takes over the secret of session tickets of another program, unless the settings have one.
+    pub fn take_over_tickets(&self, secret: TicketSecret) -> Result<(), TlsError> {
+        let settings = self.settings.load();
+        if settings.ticket_secret.is_none() {
+            let config = server_config(&self.certificates, &settings, &secret)?;
+            self.config.store(Arc::new(config));
+            self.ticket_secret.store(Arc::new(secret));
+        }
+        Ok(())
     }
 
     /// Returns the files that the settings name.
@@ -195,11 +221,13 @@ fn load_all(files: &[CertificateFiles]) -> Result<Vec<Arc<CertifiedKey>>, TlsErr
     files.iter().map(|files| load_certificate(files).map(Arc::new)).collect()
 }
 
+/// Returns what verifies the certificates of clients, and its hash for the tickets.
 fn client_verifier(
     authorities: Option<&ClientAuthorities>,
-) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
-    let Some(ClientAuthorities { file, required }) = authorities else { return Ok(None) };
+) -> Result<(Option<Arc<dyn ClientCertVerifier>>, ClientCheck), TlsError> {
+    let Some(ClientAuthorities { file, required }) = authorities else { return Ok(<_>::default()) };
     let roots = load_client_authorities(file)?;
+    let check = ClientCheck::new(&roots, *required);
     let mut builder =
         WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
     if !required {
@@ -207,15 +235,17 @@ fn client_verifier(
     }
     let verifier =
         builder.build().map_err(|error| TlsError::Content(file.clone(), error.to_string()))?;
-    Ok(Some(verifier))
+    Ok((Some(verifier), check))
 }
 
 /// Returns settings for TLS 1.2 and 1.3 with the cipher suites that rustls chooses. There is no
 /// early data, because it could be replayed (RFC 8446 section 8).
 fn server_config(
     certificates: &Arc<Certificates>,
-    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    settings: &TlsSettings,
+    ticket_secret: &TicketSecret,
 ) -> Result<ServerConfig, TlsError> {
+    let (verifier, clients) = client_verifier(settings.client_authorities.as_ref())?;
     let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?;
     let builder = match verifier {
@@ -224,9 +254,8 @@ fn server_config(
     };
     let mut config = builder.with_cert_resolver(Arc::clone(certificates) as _);
     config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-    // The ticket keys change every six hours. All event loops have the same keys, so that a client
-    // can resume its session on any of them.
-    config.ticketer = Ticketer::new()?;
+    // All event loops have the same keys, so that a client can resume its session on any of them.
+    config.ticketer = Arc::new(Tickets::new(ticket_secret, clients));
     Ok(config)
 }
 

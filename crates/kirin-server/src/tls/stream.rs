@@ -20,6 +20,8 @@ use rustls::unbuffered::{
 use rustls::{HandshakeKind, ProtocolVersion, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::tls::challenge::FirstRecord;
+
 /// The largest record: 2^14 bytes of data, 256 of expansion and 5 of header (RFC 8446 section 5.2);
 /// TLS 1.2 allows 2,048 of expansion.
 const RECORD_BYTES: usize = 16 * 1024 + 2048 + 5;
@@ -57,6 +59,8 @@ struct Buffers {
 pub(crate) struct TlsStream<S> {
     socket: S,
     session: UnbufferedServerConnection,
+    /// What the first record says about the client.
+    first_record: FirstRecord,
     /// Received bytes that are too few for a record or a handshake message.
     received: Vec<u8>,
     /// Decrypted bytes for which the reader had no room.
@@ -82,6 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         Ok(Self {
             socket,
             session: UnbufferedServerConnection::new(config)?,
+            first_record: FirstRecord::Incomplete,
             received: Vec::new(),
             decrypted: Vec::new(),
             unsent: Vec::new(),
@@ -90,11 +95,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         })
     }
 
-    /// Continues the handshake. When it fails, the alert for the peer has been sent.
+    /// Continues the handshake. When it fails, the alert for the peer has been sent. It also is
+    /// ready if the peer is an authority. The handshake then waits for [`TlsStream::go_on`].
     pub(crate) fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.poll_send(context))?;
-            if !self.session.is_handshaking() {
+            if !self.session.is_handshaking()
+                || matches!(self.first_record, FirstRecord::OfAuthority(_))
+            {
                 return Poll::Ready(Ok(()));
             }
             if self.ended {
@@ -102,6 +110,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
             }
             ready!(self.poll_receive(context, &mut ReadBuf::new(&mut [])))?;
         }
+    }
+
+    /// Returns the name of which an authority wants proof, if the handshake waits for that.
+    pub(crate) fn take_asked_name(&mut self) -> Option<Box<str>> {
+        match std::mem::replace(&mut self.first_record, FirstRecord::OfClient) {
+            FirstRecord::OfAuthority(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Lets a handshake that has waited go on, with other settings if there are some. After an
+    /// error there is an alert to send.
+    pub(crate) fn go_on(&mut self, config: Option<Arc<ServerConfig>>) -> io::Result<()> {
+        if let Some(config) = config {
+            self.session = UnbufferedServerConnection::new(config).map_err(io::Error::other)?;
+        }
+        let mut hello = std::mem::take(&mut self.received);
+        self.take_in(&mut hello, &mut ReadBuf::new(&mut []))
     }
 
     /// Returns the protocol that the handshake has chosen.
@@ -197,24 +223,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
                     "plain HTTP on a TLS port",
                 )));
             }
-            let Processed { used, result } = self.process(incoming, out);
-            if let Err(error) = result {
-                self.take_alert(incoming.get_mut(used..).unwrap_or_default());
-                self.has_failed = true;
+            if self.first_record == FirstRecord::Incomplete {
+                self.first_record = FirstRecord::look(incoming);
+                if let FirstRecord::OfAuthority(_) = self.first_record {
+                    self.received = incoming.to_vec();
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            let result = self.take_in(incoming, out);
+            if self.has_failed {
                 let _ = self.poll_send(context);
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
             }
-            let rest = incoming.get(used..).unwrap_or_default();
-            if rest.len() > RECEIVED_LIMIT_BYTES {
-                self.has_failed = true;
-                return Poll::Ready(Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "TLS message too long",
-                )));
-            }
-            self.received = rest.to_vec();
-            Poll::Ready(Ok(()))
+            Poll::Ready(result)
         })
+    }
+
+    /// Takes in received bytes, and keeps those that are too few for a message. If the session
+    /// fails, its alert is ready to be sent.
+    fn take_in(&mut self, incoming: &mut [u8], out: &mut ReadBuf<'_>) -> io::Result<()> {
+        let Processed { used, result } = self.process(incoming, out);
+        if let Err(error) = result {
+            self.take_alert(incoming.get_mut(used..).unwrap_or_default());
+            self.has_failed = true;
+            return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+        }
+        let rest = incoming.get(used..).unwrap_or_default();
+        if rest.len() > RECEIVED_LIMIT_BYTES {
+            self.has_failed = true;
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "TLS message too long"));
+        }
+        self.received = rest.to_vec();
+        Ok(())
     }
 
     /// Has the session process `incoming`.
@@ -275,14 +314,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         Processed { used, result }
     }
 
-    /// Takes the alert that says why the session has failed. It must be taken before anything else.
-    /// After that the session must not be called, because it would continue with the message that
-    /// failed.
+    /// Takes the alert that says why the session has failed, and the messages before it. They must
+    /// be taken before anything else. After that the session must not be called, because it would
+    /// continue with the message that failed.
     fn take_alert(&mut self, incoming: &mut [u8]) {
-        if let Ok(ConnectionState::EncodeTlsData(mut alert)) =
-            self.session.process_tls_records(incoming).state
+        while self.session.wants_write()
+            && let Ok(ConnectionState::EncodeTlsData(mut message)) =
+                self.session.process_tls_records(incoming).state
         {
-            let _ = append(&mut self.unsent, 0, |room| alert.encode(room));
+            let _ = append(&mut self.unsent, 0, |room| message.encode(room));
         }
     }
 

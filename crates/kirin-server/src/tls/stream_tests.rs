@@ -4,10 +4,11 @@ use std::io::{Read, Write};
 use std::task::Waker;
 use std::time::Duration;
 
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, SupportedProtocolVersion};
 
 use super::*;
+use crate::tls::challenge::ChallengeCertificate;
 use crate::tls::{CertificateFiles, ClientAuthorities, Tls, TlsSettings};
 
 /// A socket in memory. It gives the bytes that were put into it, and takes up to so many at once.
@@ -92,6 +93,7 @@ impl Ends {
             certificates,
             client_authorities,
             handshake_time: Duration::from_secs(10),
+            ticket_secret: None,
         };
         Self { tls: Tls::load(settings).unwrap(), client: Arc::new(client) }
     }
@@ -298,5 +300,73 @@ fn renegotiation_and_floods_of_handshake_messages_are_refused() {
         record.resize(5 + 0x4000, 0);
         let refused = (0..100).position(|_| take(&mut server, &record).is_err());
         assert!(refused.is_some_and(|records| records < 10), "{refused:?}");
+    }
+}
+
+#[test]
+fn an_authority_gets_its_certificate_and_no_ticket() {
+    for version in VERSIONS {
+        let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
+        let challenge = ChallengeCertificate::new(
+            made.cert.der().clone(),
+            PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap(),
+        )
+        .unwrap();
+        // Clients need a certificate, and an authority has none.
+        let mut ends = Ends::new(version, true);
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"acme-tls/1".to_vec()];
+        ends.client = Arc::new(config);
+        let (mut client, mut server) = ends.start();
+        let said = say(&mut client);
+        // The first record may come in pieces.
+        take(&mut server, &said[..9]).unwrap();
+        let mut context = Context::from_waker(Waker::noop());
+        server.socket.incoming.extend_from_slice(&said[9..]);
+        assert!(server.poll_handshake(&mut context).is_ready());
+        assert_eq!(server.take_asked_name().as_deref(), Some("a.test"));
+        assert!(server.socket.outgoing.is_empty(), "nothing is said before the answer is known");
+        server.go_on(Some(challenge.config())).unwrap();
+        while client.is_handshaking() {
+            take(&mut server, &say(&mut client)).unwrap();
+            hear(&mut client, &mut server);
+        }
+        take(&mut server, &say(&mut client)).unwrap();
+        hear(&mut client, &mut server);
+        assert_eq!(client.alpn_protocol(), Some(&b"acme-tls/1"[..]));
+        assert_eq!(client.peer_certificates().unwrap()[0], *made.cert.der());
+        assert_eq!(client.tls13_tickets_received(), 0);
+        // A second connection has no session to resume.
+        let (mut client, mut server) = ends.start();
+        server.socket.incoming.extend_from_slice(&say(&mut client));
+        assert!(server.poll_handshake(&mut context).is_ready());
+        assert!(server.take_asked_name().is_some());
+        server.go_on(Some(challenge.config())).unwrap();
+        while client.is_handshaking() {
+            take(&mut server, &say(&mut client)).unwrap();
+            hear(&mut client, &mut server);
+        }
+        assert_eq!(client.handshake_kind(), Some(HandshakeKind::Full));
+
+        // There is no answer. The alert says that no protocol fits.
+        let (mut client, mut server) = ends.start();
+        server.socket.incoming.extend_from_slice(&say(&mut client));
+        assert!(server.poll_handshake(&mut context).is_ready());
+        assert!(server.take_asked_name().is_some());
+        assert!(server.go_on(None).is_err());
+        assert!(server.poll_send(&mut context).is_ready());
+        client.read_tls(&mut &server.socket.outgoing[..]).unwrap();
+        let error = client.process_new_packets().unwrap_err();
+        assert_eq!(
+            error,
+            rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)
+        );
     }
 }

@@ -176,10 +176,11 @@ impl Control<'_> {
         match &self.upgrade {
             Err(reason) => wanted.refuse(reason),
             Ok(upgrade) => {
-                let Reloading { parts, admin, sockets, .. } = &self.reloading;
+                let Reloading { parts, admin, configured, sockets, .. } = &self.reloading;
                 let limit = wanted.wish.timeout_seconds.map(Duration::from_secs);
                 progress.upgrade_done = wanted.done;
-                progress.upgrade = Some(Box::pin(upgrade.hand_over(limit, parts, admin, sockets)));
+                progress.upgrade =
+                    Some(Box::pin(upgrade.hand_over(limit, parts, admin, configured, sockets)));
             }
         }
     }

@@ -36,6 +36,7 @@ mod spool_space;
 mod start;
 mod store_giving;
 mod systemd;
+mod ticket_secrets;
 mod upgrade;
 pub mod upgrade_channel;
 mod welcome;

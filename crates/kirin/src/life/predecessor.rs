@@ -12,6 +12,7 @@ use kirin_store::{Follower, HandOverError, HandOverStep, Now, Store};
 
 use crate::admin::operator_changes::OperatorChange;
 use crate::life::own_thread::on_own_thread;
+use crate::life::ticket_secrets::ListenerSecret;
 use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
 use crate::serve::handed::{self, HandedSenders};
 
@@ -77,12 +78,13 @@ impl Predecessor {
     }
 
     /// Tells the predecessor that the applications are ready, and has `store` follow its store.
-    /// Returns when both have the same items, with what operators have changed there. Items that
-    /// the applications have stored while they were loaded stay.
+    /// Returns when both have the same items, with the secrets of session tickets and with what
+    /// operators have changed there. Items that the applications have stored while they were loaded
+    /// stay.
     pub async fn carry_over(
         &mut self,
         store: &Arc<Store>,
-    ) -> Result<Vec<OperatorChange>, UpgradeError> {
+    ) -> Result<(Vec<ListenerSecret>, Vec<OperatorChange>), UpgradeError> {
         let socket = self.socket.take().ok_or(UpgradeError::PredecessorGone)?;
         let ahead = kirin_clock::nanos_ahead_of_boot().saturating_sub(self.store.clock_nanos);
         // Rounded to the nearest second.
@@ -101,8 +103,12 @@ impl Predecessor {
             other => other.into(),
         })?);
         tracing::info!(items = store.stats().curr_items, "the store is handed over");
+        let tickets = match self.receive().await? {
+            Message::Tickets(tickets) => tickets,
+            other => return Err(UpgradeError::unexpected(&other)),
+        };
         match self.receive().await? {
-            Message::Changes(changes) => Ok(changes),
+            Message::Changes(changes) => Ok((tickets, changes)),
             other => Err(UpgradeError::unexpected(&other)),
         }
     }

@@ -33,6 +33,7 @@ use crate::life::pid_file::PidFile;
 use crate::life::run_directory::RunDirectory;
 use crate::life::signals::Signals;
 use crate::life::spool_space;
+use crate::life::ticket_secrets;
 use crate::life::upgrade::invocation;
 use crate::serve::event_loop::{EventLoop, ServingLoop};
 use crate::serve::handed::ConnectionSocket;
@@ -222,7 +223,8 @@ async fn get_ready(started: &mut Started, launch: &Launch) -> Result<(), Program
         Some(_) => Arc::new(Store::new(NOWHERE)),
         None => Arc::clone(store),
     };
-    let changes = predecessor.carry_over(&store).await?;
+    let (tickets, changes) = predecessor.carry_over(&store).await?;
+    ticket_secrets::take_over(tickets, &bound.configured.get_mut().config.listeners);
     operator_changes::apply(changes, &admin.current());
     let handed = loops.iter().map(|event_loop| event_loop.handed.clone()).collect();
     predecessor.wait_for_go(handed).await?;

@@ -21,6 +21,7 @@ use tokio::process::Command;
 
 use crate::admin::{Admin, operator_changes};
 use crate::life::background::Foreground;
+use crate::life::configured::Configured;
 use crate::life::launch::Launch;
 use crate::life::launcher;
 use crate::life::memcached_pause::MemcachedPause;
@@ -28,6 +29,7 @@ use crate::life::new_process::NewProcess;
 use crate::life::own_thread::on_own_thread;
 use crate::life::parts::Parts;
 use crate::life::store_giving::StoreGiving;
+use crate::life::ticket_secrets;
 use crate::life::upgrade_channel::{Message, StoreStart, UpgradeChannel, UpgradeError};
 use crate::serve::handed::SuccessorSocket;
 use crate::serve::sockets::Sockets;
@@ -132,11 +134,12 @@ impl Upgrade {
         limit: Option<Duration>,
         parts: &Parts,
         admin: &Admin,
+        configured: &RefCell<Configured>,
         sockets: &RefCell<Sockets>,
     ) -> Result<Succession, UpgradeError> {
         let successor = self.start(&sockets.borrow(), parts)?;
         let limit = limit.unwrap_or(self.limit);
-        let ready = within(limit, successor.get_ready(parts, admin)).await?;
+        let ready = within(limit, successor.get_ready(parts, admin, configured)).await?;
         ready.go().await
     }
 
@@ -250,6 +253,7 @@ impl<'a> Successor<'a> {
         mut self,
         parts: &Parts,
         admin: &Admin,
+        configured: &RefCell<Configured>,
     ) -> Result<ReadySuccessor<'a>, UpgradeError> {
         let started = self.process.started().await;
         let pid = started.map_err(|error| {
@@ -277,7 +281,7 @@ impl<'a> Successor<'a> {
         tracing::info!(items, "upgrading: the new program has the store");
         self.state.successor(pid, "is about to serve");
         let pause = MemcachedPause::begin(&parts.memcached, &parts.handles).await;
-        let giving = within(SWITCH_LIMIT, self.switch(giving, admin)).await?;
+        let giving = within(SWITCH_LIMIT, self.switch(giving, admin, configured)).await?;
         Ok(ReadySuccessor { successor: self, giving, pause })
     }
 
@@ -286,10 +290,13 @@ impl<'a> Successor<'a> {
         &mut self,
         giving: StoreGiving,
         admin: &Admin,
+        configured: &RefCell<Configured>,
     ) -> Result<StoreGiving, UpgradeError> {
         let switched = on_own_thread("store-giving", || giving.switch()).await?;
         let giving = self.unless_ended(switched).await?;
         // The new program reads this when it has the store.
+        let tickets = ticket_secrets::collect(&configured.borrow().config.listeners);
+        self.send(&Message::Tickets(tickets)).await?;
         self.send(&Message::Changes(operator_changes::collect(&admin.current()))).await?;
         match self.receive().await? {
             Message::Ready => Ok(giving),

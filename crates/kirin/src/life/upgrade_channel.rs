@@ -9,7 +9,8 @@
 //! | new | `hello` | it has begun, and speaks this version of the hand-over |
 //! | old | `hello`, `store` | the same, and where the numbers and the clock of the store begin |
 //! | new | `loaded` | its applications are ready; the old one sends the store by its own socket |
-//! | old | `changes` | the store is sent; what operators have changed |
+//! | old | `tickets` | the store is sent; the secrets of TLS session tickets |
+//! | old | `changes` | what operators have changed |
 //! | new | `ready` | it has the store, and waits |
 //! | old | `go` | it accepts connections until the new one does; the new one may serve |
 //! | new | `serving` | it accepts connections; the old one ends |
@@ -30,9 +31,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use crate::admin::operator_changes::OperatorChange;
+use crate::life::ticket_secrets::ListenerSecret;
 
 /// The version of the hand-over. Programs of different versions do not hand over to each other.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// The longest message in bytes. There may be 10,000 blocked networks.
 const MESSAGE_BYTES: usize = 4 << 20;
@@ -57,6 +59,8 @@ pub enum Message {
     Loaded,
     /// What the store of the new program has to know before it is used.
     Store(StoreStart),
+    /// The secrets of TLS session tickets.
+    Tickets(Vec<ListenerSecret>),
     /// What operators have changed in the old program.
     Changes(Vec<OperatorChange>),
     /// The new program can serve as soon as it is told to.

@@ -302,7 +302,8 @@ impl<'a> Setting<'a> {
             server = server.traced(traces.sampling);
         }
         if let Some(tls) = config.tls {
-            server = server.with_tls(tls.tls);
+            let challenges = Arc::clone(&resources.challenges);
+            server = server.with_tls(tls.tls).with_challenge_certificates(challenges);
         }
         Some(server)
     }

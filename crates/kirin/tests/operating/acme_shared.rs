@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kirin_tests::{
-    Authority, Client, Http2Client, Kirin, Pebble, RedisServer, Site, run_kirin, wait_for,
-    wait_long,
+    Authority, Client, Http2Client, Kirin, Pebble, PebbleSetup, RedisServer, Site, TlsClient,
+    TlsSetup, run_kirin, wait_for, wait_long,
 };
 use rustix::process::{Signal, geteuid};
 
@@ -84,7 +84,11 @@ impl Machine {
     }
 
     fn start_for(site: Site, pebble: &Pebble, origin: &str, name: &str) -> Self {
-        fs::write(site.path("kirin.toml"), config(pebble, origin, name)).expect("kirin.toml");
+        Self::start_with(site, pebble, &config(pebble, origin, name))
+    }
+
+    fn start_with(site: Site, pebble: &Pebble, config: &str) -> Self {
+        fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
         let kirin = Kirin::start_command(command(&site, pebble).arg("serve"));
         Self { site, kirin }
     }
@@ -238,6 +242,34 @@ fn every_machine_answers_the_challenge_of_another_one() {
         let target = format!("/.well-known/acme-challenge/{token}");
         assert_eq!(Client::connect(b.kirin.address_of(1)).get(&target).status, 404);
     }
+}
+
+#[test]
+fn every_machine_proves_a_name_by_tls_for_another_one() {
+    let pebble = Pebble::start_with(&PebbleSetup { looks_at_tls: true, ..<_>::default() });
+    let redis = RedisServer::start();
+    let config = config(&pebble, &format!("redis://{}", redis.address()), "a.test");
+    let plain = "[[listener]]\naddress = \"127.0.0.1:0\"\nredirect_to_https = 443\n";
+    assert!(config.contains(plain));
+    let start = || Machine::start_with(new_site(), &pebble, &config.replace(plain, ""));
+    let a = start();
+    a.kirin.wait_for_log(ASKING);
+    let b = start();
+    // The certificate is made on the machine that is asked, as soon as it has a connection.
+    let missing = from_fn(|f| write!(f, "a proof in\n{}", b.kirin.log()));
+    let authority = TlsSetup::of_authority();
+    wait_for(&missing, || TlsClient::connect(b.kirin.address(), "a.test", &authority).ok());
+    assert!(TlsClient::connect(b.kirin.address(), "b.test", &authority).is_err());
+    // What somebody else has written to the server proves nothing.
+    let (name, _) = record(&redis, "acme/proof/");
+    redis.command(&["COPY", &name, &name.replace("a.test", "copied.test")]);
+    assert!(TlsClient::connect(b.kirin.address(), "copied.test", &authority).is_err());
+    pebble.look_at_tls(b.kirin.address());
+    a.kirin.wait_for_log(GOT);
+    b.kirin.wait_for_log(TOOK_OVER);
+    a.serves(&pebble);
+    b.serves(&pebble);
+    assert_eq!((pebble.orders(), b.count_in_log(ASKING)), (1, 0), "{}", pebble.log());
 }
 
 #[test]

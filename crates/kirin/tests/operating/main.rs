@@ -7,7 +7,9 @@
 mod access_log;
 mod access_logs;
 mod acme;
+mod acme_external_account;
 mod acme_shared;
+mod acme_tls_alpn;
 mod admin;
 mod admin_default;
 mod advise;

@@ -17,4 +17,5 @@ mod request_ids;
 mod slow_readers;
 mod strict;
 mod tls;
+mod tls_tickets;
 mod trailers;

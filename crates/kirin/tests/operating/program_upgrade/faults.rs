@@ -18,9 +18,9 @@ fn impostor(service: &Service, steps: &str) {
 use v5.16; use warnings; use IO::Handle;
 my ($channel, $store) = map {{ open my $socket, '+<&=', $_ or die; $socket->autoflush; $socket }} split /:/, $ENV{{KIRIN_PREDECESSOR}};
 sub say_it {{ print {{$channel}} "$_[0]\n" }}
-sub hello {{ say_it('{{"hello":{{"hand_over":3,"program":"9.9","pid":' . $$ . '}}}}'); <$channel>; <$channel> }}
+sub hello {{ say_it('{{"hello":{{"hand_over":4,"program":"9.9","pid":' . $$ . '}}}}'); <$channel>; <$channel> }}
 sub loaded {{ say_it('"loaded"') }}
-sub ready {{ receive(); <$channel>; say_it('"ready"'); <$channel> =~ /go/ or die }}
+sub ready {{ receive(); <$channel>; <$channel>; say_it('"ready"'); <$channel> =~ /go/ or die }}
 sub write_pid {{ open my $file, '>', 'pid' or die; say {{$file}} $$; close $file }}
 sub receive {{ my $all = ''; while (sysread $store, $all, 65536, length $all) {{ last if $all =~ /\x08\0\0\0\0\z/ }} }}
 {steps}
@@ -49,7 +49,7 @@ fn a_new_program_that_fails_at_any_step_costs_nothing() {
         ("hello(); loaded(); receive(); say_it('nonsense'); sleep 60;", "20", "nonsense"),
         ("hello(); loaded(); receive(); say_it('\"loaded\"'); sleep 60;", "20", "Loaded"),
         (
-            r#"say_it('{"hello":{"hand_over":4,"program":"9.9","pid":1}}'); sleep 60;"#,
+            r#"say_it('{"hello":{"hand_over":99,"program":"9.9","pid":1}}'); sleep 60;"#,
             "20",
             "kirin 9.9 and kirin",
         ),
@@ -167,16 +167,17 @@ fn a_new_program_ends_when_the_old_one_ends_at_any_step() {
     let program = kirin_command(&site).get_program().to_string_lossy().into_owned();
     for (steps, reason) in [
         ("", "has ended, or has not handed over"),
-        ("hello(3);", "has ended, or has not handed over"),
-        ("hello(4); <$channel>;", "hand over in different ways"),
-        ("hello(3); loaded();", "has ended, or has not handed over"),
-        ("hello(3); loaded(); give(qq{\\x02\\x03\\0\\0\\0abc});", "has not handed over"),
-        ("hello(3); loaded(); give(qq{\\x02\\x03\\0\\0\\0a});", "has not handed over"),
-        ("hello(3); loaded(); give(qq{\\x63\\0\\0\\0\\0}); <$channel>;", "an unreadable frame"),
-        ("hello(3); loaded(); give(qq{\\x08\\0\\0\\0\\0});", "has not handed over"),
+        ("hello(4);", "has ended, or has not handed over"),
+        ("hello(99); <$channel>;", "hand over in different ways"),
+        ("hello(4); loaded();", "has ended, or has not handed over"),
+        ("hello(4); loaded(); give(qq{\\x02\\x03\\0\\0\\0abc});", "has not handed over"),
+        ("hello(4); loaded(); give(qq{\\x02\\x03\\0\\0\\0a});", "has not handed over"),
+        ("hello(4); loaded(); give(qq{\\x63\\0\\0\\0\\0}); <$channel>;", "an unreadable frame"),
+        ("hello(4); loaded(); give(qq{\\x08\\0\\0\\0\\0});", "has not handed over"),
+        ("hello(4); loaded(); give(qq{\\x08\\0\\0\\0\\0}); tickets();", "has not handed over"),
         // It does not serve before it is told to.
         (
-            "hello(3); loaded(); give(qq{\\x08\\0\\0\\0\\0}); changes(); <$channel> =~ /ready/ or die;",
+            "hello(4); loaded(); give(qq{\\x08\\0\\0\\0\\0}); changes(); <$channel> =~ /ready/ or die;",
             "has not handed over",
         ),
     ] {
@@ -196,7 +197,8 @@ fn a_new_program_ends_when_the_old_one_ends_at_any_step() {
             my ($channel, $store, $connections) = @ours;
             sub hello {{ <$channel>; print {{$channel}} qq({{"hello":{{"hand_over":$_[0],"program":"9.9","pid":$$}}}}\n{{"store":{{"first_sequence":5,"clock_nanos":0}}}}\n) }}
             sub loaded {{ <$channel> }}
-            sub changes {{ say {{$channel}} '{{"changes":[]}}' }}
+            sub tickets {{ say {{$channel}} '{{"tickets":[]}}' }}
+            sub changes {{ tickets(); say {{$channel}} '{{"changes":[]}}' }}
             sub give {{ print {{$store}} $_[0] }}
             {steps}
             undef $_ for $channel, $store, $connections; @ours = ();

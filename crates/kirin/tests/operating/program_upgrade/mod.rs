@@ -6,6 +6,7 @@ mod command;
 mod connections;
 mod faults;
 mod store;
+mod tls_sessions;
 
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
