@@ -129,10 +129,13 @@ class Terminal:
         for process, _ in self._servers:
             self._wait_for(lambda process=process: not _is_there(process), at_most=10.0)
             _signal_group(process, signal.SIGKILL)
-        # A loop that a page has left in the background, and daemons.
-        for process in _in_network_of(self._shell.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+        # A loop that a page has left in the background, and daemons. Any of them may just start
+        # another process.
+        network = _own_network(self._shell.pid)
+        while left := _in_network(network):
+            for process in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
         self._shell.stdin.close()
         self._shell.wait()
         for _, screen in self._servers:
@@ -161,15 +164,17 @@ class Terminal:
         return value
 
 
-def _in_network_of(shell):
-    """Returns the processes of the network that a shell has of its own, the shell too. Returns none
-    if its network is that of the tests.
-    """
-    network = _network("self")
-    its_own = _network(shell)
-    if its_own in (None, network):
+def _own_network(shell):
+    """Returns the network of a shell. Returns none if it is that of the tests."""
+    network = _network(shell)
+    return network if network != _network("self") else None
+
+
+def _in_network(network):
+    """Returns the processes of a network that have not ended, and none if there is no network."""
+    if network is None:
         return []
-    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _network(pid) == its_own]
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and _network(pid) == network]
 
 
 def _network(process):

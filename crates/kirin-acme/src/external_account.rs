@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// base64url, with or without `=` at the end. Authorities show the key in both ways.
+/// Reads base64url with or without `=` at the end. Authorities show the key in both ways.
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

@@ -1,8 +1,8 @@
 //! Session tickets (RFC 5077; RFC 8446 section 4.6.1), whose keys follow from one secret.
 //!
-//! rustls makes ticket keys of its own and gives them to nobody. With keys that follow from a secret
-//! and the time, sessions go on in the next program after an upgrade, and on all machines that have
-//! the same secret.
+//! rustls makes ticket keys of its own and gives them to nobody. With keys that follow from a
+//! secret and the time, sessions go on in the next program after an upgrade, and on all machines
+//! that have the same secret.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -20,8 +20,8 @@ const KEY_BYTES: usize = 32;
 /// How long tickets are made with the same key, in seconds.
 const PERIOD_SECONDS: u64 = 6 * 60 * 60;
 
-/// How long a client may keep a ticket, in seconds. It may be read until the end of the period after
-/// that in which it was made.
+/// How long a client may keep a ticket, in seconds. It may be read until the end of the period
+/// after that in which it was made.
 const LIFETIME_SECONDS: u32 = 12 * 60 * 60;
 
 /// The begin of a ticket: the number of its period. A nonce and the encrypted session follow.
@@ -104,8 +104,8 @@ impl Tickets {
         Some([&period[..], &nonce, &encrypted].concat())
     }
 
-    /// Decrypts a ticket of this period or of the one before. Clocks of machines differ a little, so
-    /// the next one counts, too.
+    /// Decrypts a ticket of this period or of the one before. Clocks of machines differ a little,
+    /// so the next one counts, too.
     fn open(&self, period: u64, ticket: &[u8]) -> Option<Vec<u8>> {
         let (made_in, rest) = ticket.split_first_chunk::<PERIOD_BYTES>()?;
         if !(period.saturating_sub(1)..=period + 1).contains(&u64::from_be_bytes(*made_in)) {

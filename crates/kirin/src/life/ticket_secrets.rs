@@ -1,4 +1,5 @@
-//! The secrets of session tickets, which go to the next program: TLS sessions go on after an upgrade.
+//! The secrets of session tickets, which go to the next program, so that TLS sessions go on after an
+//! upgrade.
 
 use std::fmt;
 
@@ -35,7 +36,7 @@ pub fn take_over(secrets: Vec<ListenerSecret>, listeners: &[ListenerConfig]) {
         for tls in same.filter_map(|listener| listener.tls.as_ref()) {
             // Clients can do without their sessions.
             if let Err(error) = tls.tls.take_over_tickets(TicketSecret::from(secret)) {
-                tracing::warn!(%address, %error, "TLS sessions begin anew");
+                tracing::warn!(%address, %error, "clients cannot resume their TLS sessions");
             }
         }
     }
