@@ -1,4 +1,4 @@
-//! The secrets of session tickets, which go to the next program, so that TLS sessions go on after an
+//! The secrets of session tickets, which go to the next program. So TLS sessions go on after an
 //! upgrade.
 
 use std::fmt;
