@@ -28,7 +28,8 @@ class Example:
         self.address = address
         self.url = "http://{}:{}".format(*address)
         self._limit = limit
-        self._scratch = tempfile.mkdtemp(prefix=f"kirin-{name}-")
+        # Short, because the path of a unix socket has at most 107 bytes.
+        self._scratch = tempfile.mkdtemp(prefix="kx-")
         self.directory = os.path.join(self._scratch, name)
         self._log = os.path.join(self._scratch, "log")
         self._process = None

@@ -1,6 +1,6 @@
 //! A redis-server, its replica, and three Sentinels that put the replica in its place.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use crate::{RedisServer, patient, wait_for_sentinels};
@@ -101,13 +101,32 @@ impl RedisSentinels {
     /// Panics if they do not.
     pub fn wait_for_master(&self, index: usize) {
         let wanted = format!("127.0.0.1\n{}", self.servers[index].port());
-        let found = std::fmt::from_fn(|output| {
-            write!(output, "server {index} to be the master. ")?;
-            self.sentinels.iter().try_for_each(|sentinel| writeln!(output, "{}", sentinel.log()))
-        });
-        wait_for_sentinels(&found, || {
+        let what = format!("server {index} to be the master");
+        wait_for_sentinels(&self.with_logs(&what), || {
             self.sentinels.iter().all(|sentinel| master_of(sentinel) == wanted).then_some(())
         });
+    }
+
+    /// Waits until the server that is not the master follows it. Until then it takes writes, which
+    /// are lost. On a busy machine the Sentinels may have taken the new master for dead meanwhile,
+    /// and the old one is the master again.
+    ///
+    /// # Panics
+    /// Panics if neither becomes a replica.
+    pub fn wait_for_replica(&self) {
+        wait_for_sentinels(&self.with_logs("a replica"), || {
+            let other = &self.servers[1 - self.master()];
+            // The Sentinels end the connections of a server that becomes a replica, this one too.
+            other.try_command(&["ROLE"]).ok()?.starts_with("slave").then_some(())
+        });
+    }
+
+    /// Returns what is waited for, with what the Sentinels have logged.
+    fn with_logs(&self, what: &str) -> impl Display {
+        std::fmt::from_fn(move |output| {
+            writeln!(output, "{what}. ")?;
+            self.sentinels.iter().try_for_each(|sentinel| writeln!(output, "{}", sentinel.log()))
+        })
     }
 
     fn wait_until_all_are_known(&self) {

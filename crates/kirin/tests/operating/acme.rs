@@ -145,9 +145,13 @@ fn a_certificate_is_exchanged_while_connections_stay() {
     connect(&kirin, "a.test", &root).expect("the new certificate");
     assert_eq!(kirin.log().matches("asking").count(), 1, "{}", kirin.log());
     // The authority has changed its answer (RFC 9773).
-    pebble.wants_renewal(
-        &fs::read_to_string(kept(&site, &pebble).join("a.test.pem")).expect("a certificate"),
-    );
+    renew(&kirin, &site, &pebble);
+}
+
+/// Has the authority ask for another certificate of a.test, and waits until Kirin serves it.
+pub fn renew(kirin: &Kirin, site: &Site, pebble: &Pebble) {
+    let certificate = fs::read_to_string(kept(site, pebble).join("a.test.pem"));
+    pebble.wants_renewal(&certificate.expect("a certificate"));
     kirin.signal(Signal::HUP);
     wait_for("the second certificate", || {
         (kirin.log().matches("serving a new certificate").count() == 2).then_some(())

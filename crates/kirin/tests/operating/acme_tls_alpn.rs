@@ -9,7 +9,7 @@ use kirin_tests::{
 use rustix::process::Signal;
 use rustls::ProtocolVersion::{TLSv1_2, TLSv1_3};
 
-use crate::acme::{connect, keep, kept, start};
+use crate::acme::{connect, keep, kept, renew, start};
 
 /// The content of the extension `acmeIdentifier` in DER, up to the digest: the object id
 /// 1.3.6.1.5.5.7.1.31, TRUE for critical, and an OCTET STRING of 34 bytes around one of 32.
@@ -62,13 +62,7 @@ fn a_tls_listener_is_enough_for_a_certificate() {
     let error = error.err().expect("it is refused").to_string();
     assert!(error.contains("NoApplicationProtocol"), "{error}");
     // A renewal is proven in the same way.
-    pebble.wants_renewal(
-        &fs::read_to_string(kept(&site, &pebble).join("a.test.pem")).expect("a certificate"),
-    );
-    kirin.signal(Signal::HUP);
-    wait_for("the second certificate", || {
-        (kirin.log().matches("serving a new certificate").count() == 2).then_some(())
-    });
+    renew(&kirin, &site, &pebble);
 }
 
 #[test]
