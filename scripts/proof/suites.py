@@ -17,6 +17,8 @@ APPLICATIONS = ("kirin/apps", "kirin-workers/suite")
 WITHOUT_RING = {"KIRIN_RING": "0"}
 # The tests against a real server behind the store.
 OF_THE_ORIGIN = "kirin-origin/suite"
+# What several machines share by that server.
+SHARED_BY_MACHINES = ("kirin/operating acme_shared::", "kirin/operating web_origin::shared_limits::")
 # Tests that start the program with the ring, or with and without it, whatever the environment says.
 OF_THE_RING = ("kirin/apps silent_workers::", "kirin/apps suite::")
 # Tests of each place from end to end, for a quick look, and those that take too long for each
@@ -75,15 +77,20 @@ def threads_of(program):
 
 
 def with_valkey(programs, root):
-    """Returns the tests that start a redis-server, which is Valkey's instead."""
+    """Returns the tests that start a redis-server, which is Valkey's instead: those of the origin, and
+    of what several machines share.
+    """
     directory = os.path.join(root, "target", "valkey")
     if not os.path.exists(os.path.join(directory, "redis-server")):
         return []
     jobs = [job for job in units(programs) if job.name == OF_THE_ORIGIN]
     for job in jobs:
-        job.suite, job.name = "long", job.name + " with Valkey"
         # That of PyPI has no TLS.
         job.command = [*job.command, "--skip", "with_tls"]
+    chosen = [program for program in programs if program.name.startswith("kirin/")]
+    jobs += only(one_by_one("long", chosen), SHARED_BY_MACHINES)
+    for job in jobs:
+        job.suite, job.name = "long", job.name + " with Valkey"
         path = os.environ.get("PATH", os.defpath)
         job.environment = {**job.environment, "PATH": f"{directory}{os.pathsep}{path}"}
     return jobs
