@@ -176,8 +176,8 @@ def long(programs, root, cargo):
 def packages(root):
     """Returns the tests of what a release consists of, and the tutorial on a clean machine."""
     jobs = []
-    for directory, pattern in (("packaging/tests", "test_*.py"), ("tests/first_hour", "test_*.py")):
-        for path in sorted(glob.glob(os.path.join(root, directory, pattern))):
+    for directory in ("packaging/tests", "tests/first_hour"):
+        for path in sorted(glob.glob(os.path.join(root, directory, "test_*.py"))):
             name = os.path.basename(path)
             command = [DEBIAN_PYTHON, "-B", "-m", "unittest", "discover", "-q", "-s", directory, "-p", name]
             job = Job("long", f"{directory}/{name}", command, root, limit=900, needs_home=True)

@@ -6,7 +6,7 @@ use kirin_acme::{ExternalAccount, ExternalAccountKey};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::secret_file::read_secret;
+use crate::secret_file::{named_secret, read_secret};
 use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
@@ -33,15 +33,9 @@ pub fn check_external_account(
         let message = "`acme.external_account.id` is the key id that the authority has given you";
         return Err(source.error(section.id.span(), message));
     }
-    let path = source.path(section.key_file.as_str());
-    match key_in(&path) {
-        Ok(key) => Ok(ExternalAccount { id: section.id.to_string(), path, key }),
-        Err(problem) => {
-            let message =
-                format!("`acme.external_account.key_file`: {}: {problem}", path.display());
-            Err(source.error(section.key_file.span(), message))
-        }
-    }
+    let name = "acme.external_account.key_file";
+    let (path, key) = named_secret(&section.key_file, name, key_in, source)?;
+    Ok(ExternalAccount { id: section.id.to_string(), path, key })
 }
 
 /// Returns the key in a file. The error never has a part of it.

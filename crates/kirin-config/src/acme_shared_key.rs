@@ -5,7 +5,7 @@ use std::path::Path;
 use kirin_acme::{SharedKey, SharedKeyFile};
 
 use crate::listener::ListenerSection;
-use crate::secret_file::read_secret;
+use crate::secret_file::{named_secret, read_secret};
 use crate::source::{ConfigError, ConfigSource};
 use crate::written::Written;
 
@@ -18,14 +18,8 @@ pub fn read_shared_key(
     file: &Written<String>,
     source: &ConfigSource,
 ) -> Result<SharedKeyFile, ConfigError> {
-    let path = source.path(file.as_str());
-    match key_in(&path) {
-        Ok(key) => Ok(SharedKeyFile { path, key }),
-        Err(problem) => {
-            let message = format!("`acme.shared_key_file`: {}: {problem}", path.display());
-            Err(source.error(file.span(), message))
-        }
-    }
+    let (path, key) = named_secret(file, "acme.shared_key_file", key_in, source)?;
+    Ok(SharedKeyFile { path, key })
 }
 
 /// Checks that there is an origin, by which machines share certificates, if a listener has a key

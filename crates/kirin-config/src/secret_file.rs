@@ -2,7 +2,10 @@
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use crate::source::{ConfigError, ConfigSource};
+use crate::written::Written;
 
 /// The largest file with a secret, in bytes.
 const MAX_FILE_BYTES: u64 = 4096;
@@ -28,4 +31,21 @@ pub fn read_secret(path: &Path, make_one: &str) -> Result<Vec<u8>, String> {
     }
     let text = std::fs::read(path).map_err(cannot)?;
     Ok(text.trim_ascii().to_vec())
+}
+
+/// Returns the path of a file that the configuration names with `key`, and the secret that
+/// `secret_in` finds there.
+pub fn named_secret<S>(
+    file: &Written<String>,
+    key: &str,
+    secret_in: fn(&Path) -> Result<S, String>,
+    source: &ConfigSource,
+) -> Result<(PathBuf, S), ConfigError> {
+    let path = source.path(file.as_str());
+    match secret_in(&path) {
+        Ok(secret) => Ok((path, secret)),
+        Err(problem) => {
+            Err(source.error(file.span(), format!("`{key}`: {}: {problem}", path.display())))
+        }
+    }
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::acme::{AcmeSection, check_acme};
 use crate::acme_shared_key::key_in;
 use crate::default::seconds;
+use crate::secret_file::named_secret;
 use crate::source::{ConfigError, ConfigSource};
 use crate::units::Seconds;
 use crate::written::Written;
@@ -134,31 +135,17 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
         required: section.client_verify == ClientVerify::Required,
     });
     let ticket_key = section.ticket_key_file.as_ref();
-    let ticket_key = ticket_key.map(|file| read_ticket_key(file, source)).transpose()?;
+    let ticket_key =
+        ticket_key.map(|file| named_secret(file, "ticket_key_file", key_in, source)).transpose()?;
     let settings = TlsSettings {
         certificates,
         client_authorities,
         handshake_time: section.handshake_time.into(),
-        ticket_secret: ticket_key.as_ref().map(|(_, secret)| secret.clone()),
+        ticket_secret: ticket_key.as_ref().map(|(_, key)| TicketSecret::from(*key.bytes())),
     };
     let tls = Tls::load(settings).map_err(|error| source.error(span, error.to_string()))?;
     let subdomains = if section.hsts_subdomains { "; includeSubDomains" } else { "" };
     let hsts = section.hsts.map(|time| format!("max-age={}{subdomains}", time.0));
     let ticket_key_file = ticket_key.map(|(path, _)| path);
     Ok(ListenerTls { tls: Arc::new(tls), hsts, acme, ticket_key_file })
-}
-
-/// Reads the secret of session tickets, and returns it with the path of its file.
-fn read_ticket_key(
-    file: &Written<String>,
-    source: &ConfigSource,
-) -> Result<(PathBuf, TicketSecret), ConfigError> {
-    let path = source.path(file.as_str());
-    match key_in(&path) {
-        Ok(key) => Ok((path, TicketSecret::from(*key.bytes()))),
-        Err(problem) => {
-            let message = format!("`ticket_key_file`: {}: {problem}", path.display());
-            Err(source.error(file.span(), message))
-        }
-    }
 }

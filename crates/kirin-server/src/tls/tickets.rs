@@ -118,8 +118,7 @@ impl Tickets {
         Some(session.to_vec())
     }
 
-    /// Derives the key of a period (RFC 5869). It takes a few microseconds, a small part of a
-    /// handshake.
+    /// Derives the key of a period, by one HMAC (RFC 5869 section 2.3).
     fn key(&self, period: &[u8; PERIOD_BYTES]) -> Option<LessSafeKey> {
         let mut key = [0; KEY_BYTES];
         let info = [&self.clients.0[..], period];
