@@ -8,6 +8,7 @@
 pub mod certificates;
 pub mod challenge;
 pub(crate) mod client_certificate;
+mod post_quantum;
 pub(crate) mod stream;
 pub(crate) mod tickets;
 
@@ -19,7 +20,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
-use rustls::crypto::ring::default_provider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::CertifiedKey;
@@ -229,7 +229,7 @@ fn client_verifier(
     let roots = load_client_authorities(file)?;
     let check = ClientCheck::new(&roots, *required);
     let mut builder =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(default_provider()));
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), post_quantum::provider());
     if !required {
         builder = builder.allow_unauthenticated();
     }
@@ -238,7 +238,8 @@ fn client_verifier(
     Ok((Some(verifier), check))
 }
 
-/// Returns settings for TLS 1.2 and 1.3 with the cipher suites that rustls chooses. There is no
+/// Returns settings for TLS 1.2 and 1.3 with the cipher suites that rustls chooses, and a key
+/// exchange more. There is no
 /// early data, because it could be replayed (RFC 8446 section 8).
 fn server_config(
     certificates: &Arc<Certificates>,
@@ -246,7 +247,7 @@ fn server_config(
     ticket_secret: &TicketSecret,
 ) -> Result<ServerConfig, TlsError> {
     let (verifier, clients) = client_verifier(settings.client_authorities.as_ref())?;
-    let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+    let builder = ServerConfig::builder_with_provider(post_quantum::provider())
         .with_safe_default_protocol_versions()?;
     let builder = match verifier {
         Some(verifier) => builder.with_client_cert_verifier(verifier),

@@ -62,7 +62,23 @@ func post(client *http.Client, path string, body io.Reader, trailer http.Header)
 	return send(client, request)
 }
 
+// Connects with the key exchange that a quantum computer does not break, and with no other one.
+func shakeHands() {
+	address, isTLS := strings.CutPrefix(url, "https://")
+	if !isTLS {
+		return
+	}
+	config := tls.Config{
+		InsecureSkipVerify: true,
+		CurvePreferences:   []tls.CurveID{tls.X25519MLKEM768},
+	}
+	connection, err := tls.Dial("tcp", strings.TrimSuffix(address, "/"), &config)
+	check(err, "a handshake with X25519MLKEM768")
+	connection.Close()
+}
+
 func main() {
+	shakeHands()
 	large, err := os.ReadFile(os.Args[2])
 	check(err, "the file")
 	var connections atomic.Int32
