@@ -14,6 +14,8 @@ pub enum Stage {
     Serve,
     /// End: idle connections soon, busy ones within this time.
     Drain(Duration),
+    /// The same, while another Kirin accepts connections on the same sockets.
+    HandOver(Duration),
     /// End without having served. Clients that wait in the queue of a listening socket belong to
     /// the program that has given the socket, or to the next one that it starts.
     GiveUp,
@@ -30,7 +32,7 @@ pub async fn wait_to_serve(stage: &mut watch::Receiver<Stage>) -> bool {
 /// Waits until the loops drain, and returns how long that may take.
 pub async fn drain_limit(mut stage: watch::Receiver<Stage>) -> Duration {
     match stage.wait_for(|stage| *stage > Stage::Serve).await.as_deref() {
-        Ok(Stage::Drain(limit)) => *limit,
+        Ok(Stage::Drain(limit) | Stage::HandOver(limit)) => *limit,
         _ => Duration::ZERO,
     }
 }

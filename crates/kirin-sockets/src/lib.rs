@@ -12,6 +12,7 @@
 //! those from 3 on.
 
 mod claim;
+pub mod deferred_accept;
 pub mod descriptor_passing;
 pub mod keepalive;
 mod notify;

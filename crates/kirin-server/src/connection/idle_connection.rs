@@ -53,12 +53,8 @@ impl Io {
 
     fn copy_of_socket(&self) -> Option<OwnedFd> {
         let stream = self.stream();
-        let socket = match &*stream {
-            Stream::Tcp(stream) => stream.as_fd(),
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tls(_) | Stream::TlsOverUnix(_) => return None,
-        };
+        let Stream::Plain(socket) = &*stream else { return None };
         // Without a descriptor, the connection ends here as others do.
-        socket.try_clone_to_owned().ok()
+        socket.as_fd().try_clone_to_owned().ok()
     }
 }

@@ -1,5 +1,5 @@
 //! A client's socket and its state between requests. Only this file reads from clients and writes
-//! to them.
+//! to them, by `client_socket.rs`.
 //!
 //! The connection, the body of the current request and the table of open connections share it
 //! (`Rc`). All of them are on one event loop.
@@ -7,7 +7,7 @@
 use std::cell::{Cell, OnceCell, Ref, RefCell};
 use std::fs::File;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -17,17 +17,16 @@ use kirin_client_bytes::{ClientShare, Reservation};
 use kirin_http::ClientCertificate;
 use kirin_http::pace::Pace;
 use kirin_http::peer::Peer;
-use kirin_sockets::PlainSocket;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::pipe::SpliceFlags;
 use rustls::ProtocolVersion;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
 use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
+use crate::connection::client_socket::ClientSocket;
 use crate::connection::presence::Presence;
 use crate::limits::admission::{AddressPermit, Permit};
 use crate::limits::deadlines::Deadlines;
@@ -82,34 +81,36 @@ impl Handshake {
     }
 }
 
-/// A client socket.
+/// A client's socket, with TLS or without.
 pub(crate) enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-    Tls(Box<TlsStream<TcpStream>>),
-    TlsOverUnix(Box<TlsStream<UnixStream>>),
+    Plain(ClientSocket),
+    Tls(Box<TlsStream<ClientSocket>>),
 }
 
 impl Stream {
     /// Returns the socket, below TLS.
-    fn socket(&self) -> PlainSocket<'_> {
+    pub(crate) fn socket(&self) -> &ClientSocket {
         match self {
-            Self::Tcp(stream) => PlainSocket::Tcp(stream),
-            Self::Unix(stream) => PlainSocket::Unix(stream),
-            Self::Tls(stream) => PlainSocket::Tcp(stream.socket()),
-            Self::TlsOverUnix(stream) => PlainSocket::Unix(stream.socket()),
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => stream.socket(),
+        }
+    }
+
+    /// Returns the socket, below TLS, to wait for it.
+    fn socket_mut(&mut self) -> &mut ClientSocket {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Tls(stream) => stream.socket_mut(),
         }
     }
 }
 
-/// Does the same with a stream of any kind.
+/// Does the same with a stream of either kind.
 macro_rules! with_stream {
     ($stream:expr, $inner:ident => $work:expr) => {
         match $stream {
-            Stream::Tcp($inner) => $work,
-            Stream::Unix($inner) => $work,
+            Stream::Plain($inner) => $work,
             Stream::Tls($inner) => $work,
-            Stream::TlsOverUnix($inner) => $work,
         }
     };
 }
@@ -174,7 +175,7 @@ pub(crate) enum Closed {
 impl Io {
     pub(crate) fn new(stream: Stream, peer: Peer, deadlines: &Rc<Deadlines>) -> Self {
         Self {
-            is_secure: matches!(stream, Stream::Tls(_) | Stream::TlsOverUnix(_)),
+            is_secure: matches!(stream, Stream::Tls(_)),
             stream: RefCell::new(stream),
             unread: RefCell::new(Vec::new()),
             clock: Rc::clone(&deadlines.clock),
@@ -253,25 +254,19 @@ impl Io {
         self.announced.get().map_or(&self.peer, |announced| announced)
     }
 
-    /// Reads the bytes that are there into `buffer`; returns 0 at the end. tokio learns from a
-    /// short read that the socket is empty, so that waiting for the next request costs no second
-    /// `read`.
+    /// Reads the bytes that are there into `buffer`; returns 0 at the end.
     pub(crate) fn poll_read(
         &self,
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        let mut read = ReadBuf::new(buffer);
-        self.poll_read_into(context, &mut read).map_ok(|()| read.filled().len())
-    }
-
-    /// Does the same with memory that need not be initialised.
-    pub(crate) fn poll_read_into(
-        &self,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, buffer))
+        match &mut *self.stream.borrow_mut() {
+            Stream::Plain(socket) => socket.poll_receive(context, buffer),
+            Stream::Tls(stream) => {
+                let mut read = ReadBuf::new(buffer);
+                Pin::new(stream).poll_read(context, &mut read).map_ok(|()| read.filled().len())
+            }
+        }
     }
 
     /// Takes some of `bytes`. Encrypted bytes may wait in the stream until [`Io::poll_flush`] sends
@@ -305,9 +300,8 @@ impl Io {
     #[inline]
     pub(crate) fn poll_flush(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut *self.stream.borrow_mut() {
-            Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(())),
+            Stream::Plain(_) => Poll::Ready(Ok(())),
             Stream::Tls(stream) => stream.poll_send(context),
-            Stream::TlsOverUnix(stream) => stream.poll_send(context),
         }
     }
 
@@ -319,11 +313,8 @@ impl Io {
         tls: &Tls,
     ) -> Poll<io::Result<Handshake>> {
         match &mut *self.stream.borrow_mut() {
-            Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(Handshake::default())),
+            Stream::Plain(_) => Poll::Ready(Ok(Handshake::default())),
             Stream::Tls(stream) => {
-                stream.poll_handshake(context).map_ok(|()| Handshake::from_stream(stream, tls))
-            }
-            Stream::TlsOverUnix(stream) => {
                 stream.poll_handshake(context).map_ok(|()| Handshake::from_stream(stream, tls))
             }
         }
@@ -337,24 +328,22 @@ impl Io {
     ) -> io::Result<()> {
         let config = certificate.map(|certificate| certificate.config());
         match &mut *self.stream.borrow_mut() {
-            Stream::Tcp(_) | Stream::Unix(_) => Ok(()),
+            Stream::Plain(_) => Ok(()),
             Stream::Tls(stream) => stream.go_on(config),
-            Stream::TlsOverUnix(stream) => stream.go_on(config),
         }
     }
 
     /// Returns whether the connection is encrypted, so that the kernel cannot send files to the
     /// client.
     pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(&*self.stream.borrow(), Stream::Tls(_) | Stream::TlsOverUnix(_))
+        matches!(&*self.stream.borrow(), Stream::Tls(_))
     }
 
     /// Returns the version of TLS, as nginx names it.
     pub(crate) fn tls_version(&self) -> Option<&'static str> {
         let version = match &*self.stream.borrow() {
-            Stream::Tcp(_) | Stream::Unix(_) => None,
+            Stream::Plain(_) => None,
             Stream::Tls(stream) => stream.protocol_version(),
-            Stream::TlsOverUnix(stream) => stream.protocol_version(),
         };
         match version? {
             ProtocolVersion::TLSv1_2 => Some("TLSv1.2"),
@@ -409,9 +398,9 @@ impl Io {
         buffer: &mut [u8],
         flags: RecvFlags,
     ) -> Poll<io::Result<usize>> {
-        let stream = self.stream.borrow();
+        let mut stream = self.stream.borrow_mut();
         stream
-            .socket()
+            .socket_mut()
             .poll_readable(context, |fd| Ok(rustix::net::recv(fd, &mut *buffer, flags)?.0))
     }
 
@@ -434,27 +423,22 @@ impl Io {
         context: &mut Context<'_>,
         operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let stream = self.stream.borrow();
-        match &*stream {
-            Stream::Tcp(_) | Stream::Unix(_) => stream.socket().poll_writable(context, operation),
-            Stream::Tls(_) | Stream::TlsOverUnix(_) => {
-                Poll::Ready(Err(io::ErrorKind::Unsupported.into()))
-            }
+        match &mut *self.stream.borrow_mut() {
+            Stream::Plain(socket) => socket.poll_writable(context, operation),
+            Stream::Tls(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
         }
     }
 
     /// Has the kernel end the connection if the client acknowledges nothing for so long
     /// (TCP_USER_TIMEOUT, tcp(7)).
     pub(crate) fn limit_unacknowledged(&self, time: Duration) {
+        if matches!(self.peer, Peer::Unix) {
+            return;
+        }
         let milliseconds = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
-        let socket = match &*self.stream.borrow() {
-            Stream::Tcp(stream) => rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds),
-            Stream::Tls(stream) => {
-                rustix::net::sockopt::set_tcp_user_timeout(stream.socket(), milliseconds)
-            }
-            Stream::Unix(_) | Stream::TlsOverUnix(_) => Ok(()),
-        };
-        if let Err(error) = socket {
+        let stream = self.stream.borrow();
+        let limited = rustix::net::sockopt::set_tcp_user_timeout(stream.socket(), milliseconds);
+        if let Err(error) = limited {
             tracing::debug!(peer = %self.peer, %error, "TCP_USER_TIMEOUT");
         }
     }
@@ -462,13 +446,11 @@ impl Io {
     /// Has the kernel take no more bytes while this many were not sent (TCP_NOTSENT_LOWAT, tcp(7)).
     /// So a short response need not wait behind megabytes of a long one.
     pub(crate) fn limit_unsent(&self, bytes: u32) {
-        let limit = |socket: &TcpStream| SockRef::from(socket).set_tcp_notsent_lowat(bytes);
-        let limited = match &*self.stream.borrow() {
-            Stream::Tcp(stream) => limit(stream),
-            Stream::Tls(stream) => limit(stream.socket()),
-            Stream::Unix(_) | Stream::TlsOverUnix(_) => Ok(()),
-        };
-        if let Err(error) = limited {
+        if matches!(self.peer, Peer::Unix) {
+            return;
+        }
+        let stream = self.stream.borrow();
+        if let Err(error) = SockRef::from(stream.socket()).set_tcp_notsent_lowat(bytes) {
             tracing::debug!(peer = %self.peer, %error, "TCP_NOTSENT_LOWAT");
         }
     }
@@ -476,17 +458,10 @@ impl Io {
     /// Returns which directions the client has closed. The bytes that it sent before stay unread.
     pub(crate) fn closed(&self) -> Closed {
         let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let poll = |fd: BorrowedFd<'_>| {
-            let mut events = [PollFd::from_borrowed_fd(fd, PollFlags::RDHUP)];
-            let polled = rustix::event::poll(&mut events, Some(&no_time));
-            polled.map_or(PollFlags::empty(), |_| events[0].revents())
-        };
-        let events = match &*self.stream.borrow() {
-            Stream::Tcp(stream) => poll(stream.as_fd()),
-            Stream::Unix(stream) => poll(stream.as_fd()),
-            Stream::Tls(stream) => poll(stream.socket().as_fd()),
-            Stream::TlsOverUnix(stream) => poll(stream.socket().as_fd()),
-        };
+        let stream = self.stream.borrow();
+        let mut events = [PollFd::new(stream.socket(), PollFlags::RDHUP)];
+        let polled = rustix::event::poll(&mut events, Some(&no_time));
+        let events = polled.map_or(PollFlags::empty(), |_| events[0].revents());
         if events.intersects(PollFlags::HUP | PollFlags::ERR) {
             Closed::Whole
         } else if events.contains(PollFlags::RDHUP) {
@@ -502,10 +477,9 @@ impl Io {
         let mut byte = [0];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let peeked = match &*self.stream.borrow() {
-            Stream::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
-            Stream::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
+            Stream::Plain(socket) => rustix::net::recv(socket, &mut byte, flags),
             // An encrypted connection needs more than a closed socket to end well.
-            Stream::Tls(_) | Stream::TlsOverUnix(_) => return true,
+            Stream::Tls(_) => return true,
         };
         matches!(peeked, Ok((1.., _)))
     }
@@ -528,19 +502,13 @@ impl Io {
     /// Tells the client that no further bytes will be sent, if the connection uses TLS.
     pub(crate) fn end_tls(&self) {
         match &mut *self.stream.borrow_mut() {
-            Stream::Tcp(_) | Stream::Unix(_) => {}
+            Stream::Plain(_) => {}
             Stream::Tls(stream) => stream.end(),
-            Stream::TlsOverUnix(stream) => stream.end(),
         }
     }
 
     fn shutdown(&self, how: Shutdown) {
         // This fails only if the client has disconnected already.
-        let _ = match &*self.stream.borrow() {
-            Stream::Tcp(stream) => rustix::net::shutdown(stream, how),
-            Stream::Unix(stream) => rustix::net::shutdown(stream, how),
-            Stream::Tls(stream) => rustix::net::shutdown(stream.socket(), how),
-            Stream::TlsOverUnix(stream) => rustix::net::shutdown(stream.socket(), how),
-        };
+        let _ = rustix::net::shutdown(self.stream.borrow().socket(), how);
     }
 }

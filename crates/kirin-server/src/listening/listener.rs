@@ -14,25 +14,29 @@ use kirin_http::peer::Peer;
 use kirin_sockets::keepalive;
 use rustix::fs::Mode;
 use rustix::process::umask;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::sync::mpsc;
 
 use crate::connection::idle_connection::IdleConnection;
-use crate::connection::io::{Io, Stream};
+use crate::connection::io::Io;
 use crate::http1::connection;
 use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
+use crate::listening::accepting::{Accepted, Accepting};
 use crate::server::{InForce, ListenerState, Server};
-use crate::tls::Tls;
 
 /// The most connections that wait to be accepted, unless [`BindOptions`] say otherwise. The kernel
 /// limits it to net.core.somaxconn.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 
 /// How long accepting pauses when the process or the machine has no file descriptor or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long an idle connection stays open for a last request when the program stops.
+/// How long an idle connection stays open for a last request when the program stops, and how long a
+/// client that has connected may begin one.
 const LAST_REQUEST_TIME: Duration = Duration::from_secs(1);
+
+/// How often it is checked whether such clients are left.
+const SILENT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How often connections that became idle are closed while the program stops.
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -191,92 +195,6 @@ fn remove_stale_socket(address: &ListenAddress, path: &Path) -> Result<(), Liste
     }
 }
 
-enum Accepting {
-    Tcp(tokio::net::TcpListener),
-    Unix(tokio::net::UnixListener),
-}
-
-impl Accepting {
-    fn new(listener: Listener) -> io::Result<Self> {
-        Ok(match listener {
-            Listener::Tcp(listener) => Self::Tcp(tokio::net::TcpListener::from_std(listener)?),
-            Listener::Unix(listener, _) => {
-                Self::Unix(tokio::net::UnixListener::from_std(listener)?)
-            }
-        })
-    }
-
-    async fn accept(&self) -> io::Result<Accepted> {
-        match self {
-            Accepting::Tcp(listener) => {
-                listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
-            }
-            Accepting::Unix(listener) => {
-                listener.accept().await.map(|(stream, _)| Accepted::Unix(stream))
-            }
-        }
-    }
-
-    /// Accepts the connections that are waiting now. It asks the kernel, whereas
-    /// [`Accepting::accept`] asks the reactor, which may not know of them yet.
-    fn accept_waiting(self) -> io::Result<Vec<Accepted>> {
-        let mut waiting = Vec::new();
-        match self {
-            Accepting::Tcp(listener) => {
-                let listener = listener.into_std()?;
-                while let (Ok((stream, peer)), true) =
-                    (listener.accept(), waiting.len() < BACKLOG as usize)
-                {
-                    stream.set_nonblocking(true)?;
-                    waiting.push(Accepted::Tcp(tokio::net::TcpStream::from_std(stream)?, peer));
-                }
-            }
-            Accepting::Unix(listener) => {
-                let listener = listener.into_std()?;
-                while let (Ok((stream, _)), true) =
-                    (listener.accept(), waiting.len() < BACKLOG as usize)
-                {
-                    stream.set_nonblocking(true)?;
-                    waiting.push(Accepted::Unix(tokio::net::UnixStream::from_std(stream)?));
-                }
-            }
-        }
-        Ok(waiting)
-    }
-}
-
-/// A connection that has been accepted.
-enum Accepted {
-    Tcp(tokio::net::TcpStream, SocketAddr),
-    Unix(tokio::net::UnixStream),
-}
-
-impl Accepted {
-    /// Begins a connection with the settings of `server`.
-    fn into_io<H>(self, server: &Server<H>) -> io::Result<Io> {
-        let tls = server.tls.as_deref();
-        let (stream, peer) = match self {
-            Self::Tcp(stream, peer) => (over_tcp(stream, tls)?, Peer::Tcp(peer)),
-            Self::Unix(stream) => (over_unix(stream, tls)?, Peer::Unix),
-        };
-        Ok(Io::new(stream, peer, &server.deadlines))
-    }
-}
-
-fn over_tcp(stream: tokio::net::TcpStream, tls: Option<&Tls>) -> io::Result<Stream> {
-    Ok(match tls {
-        None => Stream::Tcp(stream),
-        Some(tls) => Stream::Tls(Box::new(tls.stream(stream)?)),
-    })
-}
-
-fn over_unix(stream: tokio::net::UnixStream, tls: Option<&Tls>) -> io::Result<Stream> {
-    Ok(match tls {
-        None => Stream::Unix(stream),
-        Some(tls) => Stream::TlsOverUnix(Box::new(tls.stream(stream)?)),
-    })
-}
-
 /// Accepts connections until the future is dropped, and serves each as a task of the current loop.
 pub async fn accept<H: Handler>(listener: Listener, in_force: Rc<InForce<H>>) -> io::Result<()> {
     accept_until(listener, in_force, std::future::pending()).await
@@ -284,10 +202,13 @@ pub async fn accept<H: Handler>(listener: Listener, in_force: Rc<InForce<H>>) ->
 
 /// Accepts connections as [`accept`] does until `stop` completes. It also accepts the connections
 /// that were made by then, because no other process would, unless one shares the socket.
+///
+/// `stop` returns how long clients that have connected, and have sent nothing yet, may begin a
+/// request. They have at most [`LAST_REQUEST_TIME`]. It is zero if another process accepts them.
 pub async fn accept_until<H: Handler>(
     listener: Listener,
     in_force: Rc<InForce<H>>,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = Duration>,
 ) -> io::Result<()> {
     let listener = Accepting::new(listener)?;
     let mut refused = OccasionalWarning::default();
@@ -314,11 +235,16 @@ pub async fn accept_until<H: Handler>(
         }
         spawn(&in_force, server, io);
     };
-    tokio::select! {
-        () = stop => {}
-        () = accept_connections(&listener, &in_force, &mut serve) => {}
+    let last_requests = tokio::select! {
+        time = stop => time.min(LAST_REQUEST_TIME),
+        () = accept_connections(&listener, &in_force, &mut serve) => Duration::ZERO,
+    };
+    let ends = Instant::now() + last_requests;
+    while Instant::now() < ends && listener.has_silent_clients() {
+        let some = accept_connections(&listener, &in_force, &mut serve);
+        _ = tokio::time::timeout(SILENT_CHECK_INTERVAL, some).await;
     }
-    listener.accept_waiting()?.into_iter().for_each(serve);
+    listener.accept_waiting().into_iter().for_each(serve);
     Ok(())
 }
 
@@ -339,20 +265,17 @@ pub fn adopt<H: Handler>(in_force: &Rc<InForce<H>>, connection: IdleConnection) 
     if server.tls.is_some() {
         return Ok(());
     }
-    let accepted = match server.local {
-        ListenAddress::Tcp(_) => {
-            let stream = std::net::TcpStream::from(descriptor);
-            let peer = stream.peer_addr()?;
-            stream.set_nonblocking(true)?;
-            Accepted::Tcp(tokio::net::TcpStream::from_std(stream)?, peer)
-        }
-        ListenAddress::Unix(_) => {
-            let stream = std::os::unix::net::UnixStream::from(descriptor);
-            stream.set_nonblocking(true)?;
-            Accepted::Unix(tokio::net::UnixStream::from_std(stream)?)
-        }
+    let peer = match server.local {
+        ListenAddress::Tcp(_) => Peer::Tcp(
+            SockRef::from(&descriptor)
+                .peer_addr()?
+                .as_socket()
+                .ok_or(io::ErrorKind::NotConnected)?,
+        ),
+        ListenAddress::Unix(_) => Peer::Unix,
     };
-    let mut io = accepted.into_io(&server)?;
+    rustix::io::ioctl_fionbio(&descriptor, true)?;
+    let mut io = Accepted { socket: descriptor, peer }.into_io(&server)?;
     io.permit = server.limits.admission.as_ref().map(ConnectionAdmission::admit);
     io.has_begun.set(has_begun);
     if let Some(announced) = announced {

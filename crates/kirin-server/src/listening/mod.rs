@@ -1,4 +1,5 @@
 //! Listening sockets: bound by this process, or inherited from the process that started it.
 
+mod accepting;
 pub mod inherited;
 pub mod listener;

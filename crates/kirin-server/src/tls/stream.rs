@@ -160,6 +160,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream<S> {
         &self.socket
     }
 
+    /// Returns the socket below, to wait for it.
+    pub(crate) fn socket_mut(&mut self) -> &mut S {
+        &mut self.socket
+    }
+
     /// Sends the bytes that are encrypted already.
     pub(crate) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unsent.is_empty() {

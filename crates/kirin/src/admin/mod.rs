@@ -145,7 +145,7 @@ pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<
         InForce::new(Server::new(Rc::new(admin), address, Limits::default(), Observers::default()));
     let house = spawn_local(listener::maintain_connections(Rc::clone(&server)));
     let ending = stage.clone();
-    let stop = async move { _ = drain_limit(ending).await };
+    let stop = drain_limit(ending);
     if let Err(error) = listener::accept_until(listener, Rc::clone(&server), stop).await {
         tracing::error!(%error, "the admin listener cannot be used");
     }

@@ -66,9 +66,11 @@ pub async fn drain(
     }
     bound.sockets.get_mut().drop_held();
     let mut limit = ending.drain_limit();
-    let has_served =
-        !matches!(ending, ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart);
-    let _ = stage.send(if has_served { Stage::Drain(limit) } else { Stage::GiveUp });
+    let _ = stage.send(match ending {
+        ProgramEnding::NotStarted(_) | ProgramEnding::StoppedAtStart => Stage::GiveUp,
+        ProgramEnding::Succeeded(_) => Stage::HandOver(limit),
+        ProgramEnding::Stopped(_) | ProgramEnding::AppFailed(_) => Stage::Drain(limit),
+    });
     // The loops are told first. Whoever waits for this line then finds them stopping.
     ending.log();
     let (ending, giving) = match ending {

@@ -12,7 +12,7 @@ use kirin_http::ListenAddress;
 use kirin_observe::live::observer::{LiveLoop, LiveObserver};
 use kirin_observe::metrics::counters::LoopCounters;
 use kirin_observe::metrics::observer::RequestMetrics;
-use kirin_observe::stage::{Stage, drain_limit};
+use kirin_observe::stage::Stage;
 use kirin_observe::status_page;
 use kirin_server::{
     AccessLog, AccessLogs, IdleConnection, InForce, Limits, Observers, RequestObserver, Server,
@@ -201,11 +201,12 @@ impl HttpListeners {
 impl OpenListener {
     /// Accepts connections until the listener closes or the loops drain.
     fn new(bound: BoundListener, server: Server<Entrance>, stage: watch::Receiver<Stage>) -> Self {
-        let BoundListener { socket, address, number } = bound;
+        let BoundListener { socket, address, number, is_inherited } = bound;
         let in_force = InForce::new(server);
         let upkeep = spawn_local(listener::maintain_connections(Rc::clone(&in_force)));
         let (close, closes) = oneshot::channel();
-        let accepting = spawn_local(accept(socket, Rc::clone(&in_force), stage, closes));
+        let ends = stops_accepting(stage, closes, is_inherited);
+        let accepting = spawn_local(accept(socket, Rc::clone(&in_force), ends));
         Self { address, number, in_force, accepting, close, upkeep }
     }
 
@@ -309,18 +310,28 @@ impl<'a> Setting<'a> {
     }
 }
 
+/// Waits until a listener accepts no more. Returns how long clients that have connected may begin a
+/// request: others accept them if the socket stays open.
+async fn stops_accepting(
+    mut stage: watch::Receiver<Stage>,
+    closes: oneshot::Receiver<()>,
+    is_inherited: bool,
+) -> Duration {
+    let drains = stage.wait_for(|stage| *stage > Stage::Serve);
+    tokio::select! {
+        stage = drains => match stage.as_deref() {
+            Ok(Stage::Drain(limit)) if !is_inherited => *limit,
+            _ => Duration::ZERO,
+        },
+        _ = closes => NO_LIMIT,
+    }
+}
+
 async fn accept(
     socket: kirin_server::Listener,
     in_force: Rc<InForce<Entrance>>,
-    stage: watch::Receiver<Stage>,
-    closes: oneshot::Receiver<()>,
+    ends: impl Future<Output = Duration>,
 ) {
-    let ends = async move {
-        tokio::select! {
-            _ = drain_limit(stage) => {}
-            _ = closes => {}
-        }
-    };
     if let Err(error) = listener::accept_until(socket, in_force, ends).await {
         tracing::error!(%error, "a listener cannot be used");
     }

@@ -22,6 +22,8 @@ pub struct BoundListener {
     pub address: ListenAddress,
     /// The index of the listener in the configuration.
     pub number: usize,
+    /// Whether the process that gave the socket has it too, and gives it to the next program.
+    pub is_inherited: bool,
 }
 
 /// A bound socket for memcached clients.
@@ -98,7 +100,8 @@ pub fn open_http(
             if !addresses.contains(&address) {
                 addresses.push(address.clone());
             }
-            of_loop.push(BoundListener { socket, address, number });
+            let is_inherited = opened.is_inherited;
+            of_loop.push(BoundListener { socket, address, number, is_inherited });
         }
     }
     Ok(ListenerSockets { number: opened.number, addresses, is_inherited: opened.is_inherited })

@@ -67,7 +67,7 @@ pub async fn serve(listener: Listener, admin: Admin, mut stage: watch::Receiver<
     let server = InForce::new(Server::new(handler, address, limits, Observers::default()));
     let upkeep = spawn_local(listener::maintain_connections(Rc::clone(&server)));
     let ending = stage.clone();
-    let stop = async move { _ = drain_limit(ending).await };
+    let stop = drain_limit(ending);
     if let Err(error) = listener::accept_until(listener, Rc::clone(&server), stop).await {
         tracing::error!(%error, "the address of metrics cannot be used");
     }
