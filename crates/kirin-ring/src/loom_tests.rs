@@ -58,9 +58,11 @@ impl Model {
         WorkerOn::new(self, &self.layout, seat)
     }
 
-    /// Puts a request into slot `position - 1`.
+    /// Puts a request into slot `position - 1`, and wakes a worker if that is needed.
     fn publish(&self, position: u64) {
-        protocol::publish(self, &self.layout, position, (position - 1) as u16);
+        if protocol::publish(self, &self.layout, position, (position - 1) as u16) {
+            protocol::wake_for_waiting(self, &self.layout);
+        }
     }
 
     fn tell(&self, seat: u16, command: u64) {

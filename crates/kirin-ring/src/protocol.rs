@@ -35,18 +35,17 @@ pub(crate) fn pass(words: &impl Words, position: u64) {
     let _ = words.word(HEAD).compare_exchange(position, next, SeqCst, Relaxed);
 }
 
-/// Puts the request in a slot into the queue at `position`. Wakes a worker for it, unless one that
-/// is awake takes it or wakes another one.
-pub(crate) fn publish(words: &impl Words, layout: &Layout, position: u64, slot: u16) {
+/// Puts the request in a slot into the queue at `position`. Returns whether a worker must be woken
+/// for it ([`wake_for_waiting`]). Otherwise one that is awake takes it or wakes another one.
+#[must_use]
+pub(crate) fn publish(words: &impl Words, layout: &Layout, position: u64, slot: u16) -> bool {
     let claim = words.word(layout.slot(slot, SlotWord::Claim));
     claim.store(Claim::Nobody.word(position), Release);
     words.word(layout.cell(position)).store(cell(position, slot), Release);
     // Either a worker that falls asleep sees the cell, or this sees that it sleeps.
     fence(SeqCst);
     // A worker that claims an earlier request from now on sees this one.
-    if first_in_queue(words, layout) == Some((position, slot)) {
-        wake_sleeper(words, layout);
-    }
+    first_in_queue(words, layout) == Some((position, slot))
 }
 
 /// Claims a request that no worker has. Returns whether that was possible.

@@ -18,6 +18,8 @@ pub struct Queue {
     positions: Vec<u64>,
     /// The position of the next request.
     next: u64,
+    /// Whether a worker must be woken.
+    wakes: bool,
 }
 
 /// There is no place for a request.
@@ -29,12 +31,13 @@ impl Queue {
     /// Returns the account of a ring that nobody has used.
     pub fn new(ring: &Ring) -> Self {
         let slots = ring.layout().sizes.slots as u16;
-        Self { free: (0..slots).rev().collect(), positions: vec![0; slots.into()], next: 1 }
+        let free = (0..slots).rev().collect();
+        Self { free, positions: vec![0; slots.into()], next: 1, wakes: false }
     }
 
     /// Puts a request into the queue, which consists of `parts` that follow each other. `None`
-    /// stands for a request that comes over the connection of the worker that claims it. Wakes a
-    /// worker if that is needed. Returns the slot.
+    /// stands for a request that comes over the connection of the worker that claims it. Returns
+    /// the slot. A worker may have to be woken for it ([`Queue::take_wake`]).
     pub fn put(
         &mut self,
         ring: &Ring,
@@ -68,8 +71,14 @@ impl Queue {
         word(SlotWord::Phase).store(0, Relaxed);
         word(SlotWord::ClaimedAt).store(0, Relaxed);
         word(SlotWord::AnswerBytes).store(0, Relaxed);
-        protocol::publish(ring.words(), layout, position, slot);
+        self.wakes |= protocol::publish(ring.words(), layout, position, slot);
         Ok(slot)
+    }
+
+    /// Returns whether a worker must be woken for the requests that were put since the last call
+    /// ([`Ring::wake_for_put`]). Several of them need only one.
+    pub fn take_wake(&mut self) -> bool {
+        std::mem::take(&mut self.wakes)
     }
 
     /// Returns how many slots are in use.

@@ -185,6 +185,12 @@ impl Ring {
         protocol::wake_seat(self.words(), &self.layout, seat);
     }
 
+    /// Wakes a worker for requests that were put into the queue, unless one has claimed them
+    /// already, or one that was woken has not looked yet.
+    pub fn wake_for_put(&self) {
+        protocol::wake_for_waiting(self.words(), &self.layout);
+    }
+
     /// Wakes a worker if there is a request that nobody has claimed. Workers do so by themselves.
     /// But the one that was woken may have been stopped or killed.
     pub fn wake_for_waiting(&self) {

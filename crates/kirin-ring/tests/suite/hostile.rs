@@ -51,6 +51,7 @@ impl<'a> Front<'a> {
             }
             4 => {
                 let _ = ring.fall_asleep(event_loop);
+                ring.wake_for_put();
                 ring.wake_for_waiting();
                 let _ = ring.wake_up(event_loop);
             }

@@ -123,6 +123,9 @@ fn put_all(ring: &Ring, requests: u64) -> Result<(), String> {
             waiting.insert(queue.put(ring, 0, Some([&number, b"end"])).unwrap());
             put += 1;
         }
+        if queue.take_wake() {
+            ring.wake_for_put();
+        }
         for slot in finished(ring) {
             if !waiting.remove(&slot) || !ring.answer(slot).unwrap().ends_with(b"end") {
                 return Err(format!("slot {slot} is not answered"));

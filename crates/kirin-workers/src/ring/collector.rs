@@ -68,6 +68,7 @@ async fn run<C: Parked>(app: Weak<impl RingOwner<C>>, ring: Arc<SharedRing<C>>, 
         }
         let Some(app) = app.upgrade() else { return Poll::Ready(()) };
         ring.set_collector(event_loop, context.waker());
+        ring.announce(event_loop);
         if is_set && again.as_mut().poll(context).is_ready() {
             is_set = false;
             ring.ring.wake_for_waiting();

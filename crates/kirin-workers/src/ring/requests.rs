@@ -1,6 +1,7 @@
 //! The requests in a ring: how they are put there, and how they leave it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -12,6 +13,9 @@ use crate::ring::place::RingPlace;
 use crate::ring::room::REQUEST_BYTES;
 use crate::ring::shared_ring::SharedRing;
 use crate::worker_handle::WorkerHandle;
+
+/// The most requests that wait for the end of the loop's round before a worker is woken for them.
+const MOST_UNANNOUNCED: usize = 8;
 
 /// Why a request is not in the ring.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,9 +51,11 @@ impl<C: Parked> SharedRing<C> {
             .put(&self.ring, event_loop, parts)
             .map_err(|NoPlace| NotPut::Full)?;
         state.entries.begin(slot, now);
+        let wakes = state.entries.queue.take_wake();
         drop(state);
         // It stays counted until the request has left the ring.
         place.keep_counted();
+        self.note_put(event_loop, wakes);
         // The loop is awake. The collector looks again before the loop falls asleep.
         if self.ring.wake_up(event_loop)
             && let Some((_, collector)) = &*self.loops[event_loop].collector.lock()
@@ -57,6 +63,26 @@ impl<C: Parked> SharedRing<C> {
             collector.wake_by_ref();
         }
         Ok((slot, must_wait))
+    }
+
+    /// Notes that a worker must be woken, if that is so. The collector does it when the loop has
+    /// read what other clients have sent: a worker that finds several requests sleeps once for all
+    /// of them. On the loop's own core it would run at once, for the first of them alone.
+    fn note_put(&self, event_loop: usize, wakes: bool) {
+        let side = &self.loops[event_loop];
+        let unannounced = side.unannounced.load(Ordering::Relaxed);
+        match unannounced {
+            0 if !wakes => {}
+            MOST_UNANNOUNCED.. => self.announce(event_loop),
+            _ => side.unannounced.store(unannounced + 1, Ordering::Relaxed),
+        }
+    }
+
+    /// Wakes a worker for the requests that the loop has put into the ring.
+    pub(super) fn announce(&self, event_loop: usize) {
+        if self.loops[event_loop].unannounced.swap(0, Ordering::Relaxed) > 0 {
+            self.ring.wake_for_put();
+        }
     }
 
     /// Returns how a request has left the ring, or has the task woken when it has.

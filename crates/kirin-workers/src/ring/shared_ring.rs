@@ -44,6 +44,9 @@ pub(super) struct LoopSide {
     pub(super) eventfd: OwnedFd,
     /// The thread and the task that collects finished slots.
     pub(super) collector: Mutex<Option<(ThreadId, Waker)>>,
+    /// How many requests the loop has put into the ring since a worker was to be woken for them; 0
+    /// if none must be woken.
+    pub(super) unannounced: AtomicUsize,
 }
 
 /// What the lock protects.
@@ -180,7 +183,7 @@ impl<C: Parked> SharedRing<C> {
 impl LoopSide {
     fn new() -> io::Result<Self> {
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { eventfd, collector: Mutex::new(None) })
+        Ok(Self { eventfd, collector: Mutex::new(None), unannounced: AtomicUsize::new(0) })
     }
 }
 
