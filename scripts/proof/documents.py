@@ -21,13 +21,19 @@ def tutorial(root):
 
 def all_documents(root):
     """Returns the tests of all pages, all examples and the site."""
-    return [runner(root), *pages(root), *examples(root), *site(root)]
+    return [runner(root), reference(root), *pages(root), *examples(root), *site(root)]
 
 
 def runner(root):
     """Returns the tests of the program that does what a page says."""
     command = [*UNITTEST, "discover", "-q", "-s", "."]
     return Job("docs", "the runner of pages", command, os.path.join(root, RUNNER))
+
+
+def reference(root):
+    """Returns the test of the reference pages: each fragment is checked, each command is run."""
+    command = [*UNITTEST, "-q", "reference_pages"]
+    return Job("docs", "reference pages", command, os.path.join(root, RUNNER), limit=600)
 
 
 def pages(root):

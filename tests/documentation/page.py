@@ -2,11 +2,22 @@
 import dataclasses
 import re
 
+from checking import LANGUAGES
+
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>\S.*)?$")
 TITLE = re.compile(r'title="([^"]+)"')
-COMMENT = re.compile(r"^<!-- (?P<word>run|fails|skip|clean machine|add to)(?:: (?P<text>.*?))? -->$")
-# Blocks of these languages are shown and not run.
-SHOWN = {"text"}
+COMMENT = re.compile(
+    r"^<!-- (?P<word>run|fails|skip|sample output|one at a time|clean machine|add to|in)"
+    r"(?:: (?P<text>.*?))? -->$"
+)
+# A line that stands for Ctrl-C.
+INTERRUPT = "^C"
+# Blocks of this language are shown and not run.
+SHOWN = "text"
+# Lines that a reader would take for commands, so they have to be in a console block.
+COMMAND_LINE = re.compile(r"^(?:\$|(?:curl|kirin|make|sudo) [a-z-])")
+# A block without fences, which has no language.
+INDENTED = re.compile(r"^ {4,}\S")
 
 
 class PageError(Exception):
@@ -24,6 +35,8 @@ class Command:
     fails: bool = False
     # Whether it needs a clean machine, and its network.
     clean: bool = False
+    # Whether the page shows what another machine has printed.
+    sample: bool = False
 
 
 @dataclasses.dataclass
@@ -46,9 +59,20 @@ class File:
 
 @dataclasses.dataclass
 class Fragment:
-    """A part of a configuration that is no file of the page. It must be valid alone."""
+    """A part of a configuration that is no file of the page. It must be valid when completed."""
 
     line: int
+    content: str
+    # The section whose keys it begins with.
+    section: str = None
+
+
+@dataclasses.dataclass
+class Code:
+    """A part of a program, or data, that is no file of the page. It is compiled and not run."""
+
+    line: int
+    language: str
     content: str
 
 
@@ -67,6 +91,7 @@ def read(text, clean_machine=False):
     """
     steps = []
     comments = {}
+    before = ""
     lines = iter(enumerate(text.split("\n"), start=1))
     for number, line in lines:
         fence = FENCE.match(line)
@@ -80,12 +105,19 @@ def read(text, clean_machine=False):
         elif line.strip() == "<!-- run:":
             steps.append(Command(number, _hidden(lines, number)))
         elif comment and comment["word"] == "run":
-            steps.append(Command(number, comment["text"]))
+            steps.append(_hidden_step(number, comment["text"]))
         elif comment:
             comments[comment["word"]] = comment["text"]
         elif line.strip() and comments:
             raise PageError(f"line {number}: a block must follow {', '.join(comments)}")
+        elif INDENTED.match(line) and not before:
+            raise PageError(f"line {number}: a block stands between ```LANGUAGE and ```")
+        before = line.strip()
     return steps
+
+
+def _hidden_step(number, text):
+    return Interrupt(number) if text == INTERRUPT else Command(number, text)
 
 
 def _hidden(lines, start):
@@ -126,15 +158,27 @@ def _steps_of(number, info, body, comments):
             _commands_of(steps)[-1].fails = True
         for command in _commands_of(steps):
             command.clean = "clean machine" in comments
+            command.sample = "sample output" in comments
+        if "one at a time" in comments:
+            return [step for command in steps for step in (command, Interrupt(command.line))]
         return steps
     if language == "toml":
-        return [Fragment(number, content)]
-    if language in SHOWN:
+        return [Fragment(number, content, comments.get("in"))]
+    if language in LANGUAGES:
+        return [Code(number, language, content)]
+    if language == SHOWN:
+        _refuse_commands(number + 1, body)
         return []
     raise PageError(
         f"line {number}: a block of \"{language}\" needs title=\"FILE\" if it is a file; "
         "commands are in a console block, and what is only shown in a text block"
     )
+
+
+def _refuse_commands(start, body):
+    for at, line in enumerate(body, start=start):
+        if COMMAND_LINE.match(line):
+            raise PageError(f"line {at}: commands are in a console block, which is run")
 
 
 def _commands_of(steps):
@@ -151,7 +195,7 @@ def _commands(number, body):
             continued = True
         elif continued and line.startswith("> "):
             steps[-1].text += "\n" + line[2:]
-        elif line == "^C":
+        elif line == INTERRUPT:
             steps.append(Interrupt(at))
             continued = False
         elif steps and isinstance(steps[-1], Command):

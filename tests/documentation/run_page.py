@@ -16,16 +16,16 @@ import sys
 import tempfile
 
 import page
-from expected import matches, plain
+from checking import Checker
+from expected import matches, missing_words, plain
 from terminal import SERVES, CommandError, Terminal
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OWN_NETWORK = os.path.join(ROOT, "scripts", "own-network")
+OWN_DIRECTORIES = os.path.join(ROOT, "tests", "documentation", "own-directories")
 # Seconds that a command may take.
 LIMIT = 60.0
 LIMIT_ON_CLEAN_MACHINE = 600.0
-# What each configuration needs, and few fragments show.
-LISTENER = '\n[[listener]]\naddress = "127.0.0.1:8080"\n'
 CLEAN_DIRECTORY = "/root/site"
 BASH = ["bash", "--noprofile", "--norc"]
 
@@ -39,6 +39,7 @@ class Reader:
         """
         self._root = root
         self._terminal = terminal
+        self.checker = Checker(root, terminal)
         self._with_network = with_network
         self._transcript = transcript
 
@@ -49,7 +50,9 @@ class Reader:
             added = "added to" if step.added else "written to"
             self._note(f"# {added} {step.path}:\n{step.content}")
         elif isinstance(step, page.Fragment):
-            self._check(step)
+            self.checker.check_configuration(step.content, step.section)
+        elif isinstance(step, page.Code):
+            self.checker.check_program(step.language, step.content)
         elif isinstance(step, page.Interrupt):
             self._terminal.interrupt()
             self._note("^C")
@@ -66,31 +69,26 @@ class Reader:
 
     def _write(self, step):
         directory = self._terminal.directory()
-        path = os.path.join(self._root, directory.lstrip("/"), step.path)
+        path = self._root.rstrip("/") + os.path.join(directory, step.path)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "a" if step.added else "w", encoding="utf-8") as file:
             file.write(("\n" if step.added else "") + step.content)
 
-    def _check(self, step):
-        path = "fragment.toml"
-        content = step.content if "[[listener]]" in step.content else step.content + LISTENER
-        self._write(page.File(step.line, path, content))
-        status, output = self._terminal.run(f"kirin check --config {path}; s=$?; rm {path}; (exit $s)")
-        if status:
-            raise CommandError(f"kirin check refuses the fragment:\n{output}")
-
     def _run(self, step):
         self._note(f"$ {step.text}")
+        expected = [] if step.sample else step.expected
         if SERVES.match(step.text) and not step.fails and not step.text.rstrip().endswith("&"):
-            self._note(self._terminal.serve(step.text, step.expected).rstrip("\n"))
+            self._note(self._terminal.serve(step.text, expected).rstrip("\n"))
             return
         terminal = self._with_network if step.clean else self._terminal
         status, output = terminal.run(step.text)
         self._note(plain(output).rstrip("\n"))
         if (status != 0) != step.fails:
             raise CommandError(f"exit status {status}:\n{output}")
-        if step.expected and not matches(step.expected, output):
-            shown = "\n".join(step.expected)
+        if step.sample and (missing := missing_words(step.expected, output)):
+            raise CommandError(f"it printed\n{output}\nand no line\n{missing}")
+        if expected and not matches(expected, output):
+            shown = "\n".join(expected)
             raise CommandError(f"it printed\n{output}\nand the page shows\n{shown}")
 
     def _note(self, text):
@@ -98,12 +96,17 @@ class Reader:
             print(text, file=self._transcript, flush=True)
 
 
+def kirin():
+    """Returns the path of the built program."""
+    path = os.environ.get("KIRIN_BINARY") or os.path.join(ROOT, "target", "debug", "kirin")
+    return os.path.realpath(path)
+
+
 def environment(scratch, directory):
     """Returns the environment of a page: nothing of it is the user's but the tools."""
     programs = os.path.join(scratch, "bin")
     os.mkdir(programs)
-    kirin = os.environ.get("KIRIN_BINARY") or os.path.join(ROOT, "target", "debug", "kirin")
-    os.symlink(os.path.realpath(kirin), os.path.join(programs, "kirin"))
+    os.symlink(kirin(), os.path.join(programs, "kirin"))
     admin = os.path.join(scratch, "admin")
     os.mkdir(admin, 0o700)
     # Debian's packages are for Debian's own interpreters, which need not be the first in PATH.
@@ -150,9 +153,9 @@ def reader_here(scratch, limit, transcript):
     """Returns a reader that works in an empty directory of this machine."""
     directory = os.path.join(scratch, "site")
     os.mkdir(directory)
-    start = [OWN_NETWORK, "env", "--chdir", directory, *BASH]
+    start = [OWN_NETWORK, OWN_DIRECTORIES, "env", "--chdir", directory, *BASH]
     terminal = Terminal(start, scratch, environment(scratch, directory), limit)
-    return Reader("/", terminal, None, transcript)
+    return Reader(terminal.root(), terminal, None, transcript)
 
 
 def reader_in(root, scratch, limit, transcript):

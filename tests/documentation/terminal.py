@@ -3,23 +3,37 @@ import contextlib
 import os
 import re
 import secrets
+import shlex
 import signal
 import subprocess
 import threading
 import time
 
 from expected import appears, plain
+from listening import listening
 
-# Commands that go on until somebody ends them. `--print-config` prints and ends.
+# Commands that go on until somebody ends them. `--print-config` and `--once` print and end; `-d`
+# is a daemon.
 SERVES = re.compile(
-    r"^(?:[A-Z_]+=\S* )*"
-    r"(?:kirin serve(?!.*--print-config)|kirin memcached|kirin top(?!.*--once)|plackup|starman"
-    r"|redis-server|valkey-server|memcached|nginx|php -S|php-fpm\S*|node|uwsgi|prometheus"
-    r"|python3 server\.py|start_server|\./serve|\./machine|while )\b"
+    r"^(?:[A-Z0-9_]+=\S* )*"
+    r"(?:kirin serve(?!.*--print-config)|kirin memcached(?!.* -d )|kirin top(?!.*--once)"
+    r"|plackup|starman|redis-server|valkey-server|memcached|nginx|php -S|php-fpm\S*|node|uwsgi"
+    r"|prometheus|python3 server\.py|start_server|tail -f|\./serve|\./machine|while )\b"
 )
-KIRIN = re.compile(r"^(?:[A-Z_]+=\S* )*(?:kirin serve|\./serve)")
-# What Kirin prints once it serves.
-SERVING = ["…Ctrl-C ends it"]
+# What they print once they serve, if the page shows nothing.
+SERVING = {
+    re.compile(r"^(?:[A-Z0-9_]+=\S* )*(?:start_server .*-- )?(?:kirin serve|\./serve)"): (
+        "…Ctrl-C ends it"
+    ),
+    re.compile(r"^kirin top"): "…q quit…",
+}
+# Commands that need a terminal with a size, which script(1) gives them.
+FULL_SCREEN = re.compile(r"^kirin top")
+SIZE = "stty rows 40 columns 120"
+# Seconds until what a process has written is on its screen.
+LAST_LINES = 2.0
+# Servers that print nothing then.
+SILENT = re.compile(r"^(?:[A-Z0-9_]+=\S* )*(?:kirin memcached|plackup)")
 
 
 class CommandError(Exception):
@@ -92,18 +106,35 @@ class Terminal:
         """Starts a server with a screen of its own, and waits until that shows what is expected.
         Returns what it shows.
         """
+        wanted = expected or [line for start, line in SERVING.items() if start.match(text)]
+        silent = not expected and SILENT.match(text)
         screen = Screen(self._changed)
+        before = listening(self._shell.pid)
+        if FULL_SCREEN.match(text):
+            text = f"script --quiet --flush --command {shlex.quote(f'{SIZE}; {text}')} /dev/null"
         status, output = self.run(
             f'{{ {text}\n}} < /dev/null > {screen.device} 2>&1 & echo $! > "$PAGE_SCRATCH/server"'
         )
         if status:
             raise CommandError(f"it cannot be started:\n{output}")
         with open(os.path.join(self._scratch, "server"), encoding="ascii") as file:
-            self._servers.append((int(file.read()), screen))
-        wanted = expected or (SERVING if KIRIN.match(text) else [])
-        if not self._wait_for(lambda: appears(wanted, screen.text())):
+            process = int(file.read())
+        self._servers.append((process, screen))
+
+        def serves():
+            listens = not silent or listening(self._shell.pid) - before
+            return listens and appears(wanted, screen.text())
+
+        self._wait_for(lambda: serves() or not _is_there(process))
+        # The last lines of a process that has ended may still be on their way.
+        if not self._wait_for(serves, at_most=LAST_LINES):
             raise CommandError(f"it has not printed what the page shows:\n{screen.text()}")
         return screen.text()
+
+    def root(self):
+        """Returns where other processes find the terminal's `/`, whose mounts may be its own."""
+        self.run("true")
+        return f"/proc/{self._shell.pid}/root"
 
     def directory(self):
         """Returns the directory in which the next command runs."""
@@ -131,11 +162,11 @@ class Terminal:
             _signal_group(process, signal.SIGKILL)
         # A loop that a page has left in the background, and daemons. Any of them may just start
         # another process.
-        network = _own_network(self._shell.pid)
-        while left := _in_network(network):
-            for process in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
+        with _own_network(self._shell.pid) as network:
+            while left := _in_network(network):
+                for process in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process, signal.SIGKILL)
         self._shell.stdin.close()
         self._shell.wait()
         for _, screen in self._servers:
@@ -153,6 +184,7 @@ class Terminal:
             with self._changed:
                 self._output += chunk
                 self._changed.notify_all()
+        self._shell.stdout.close()
 
     def _wait_for(self, condition, at_most=None):
         """Waits until a condition holds, and returns what it gave, which is false at the limit."""
@@ -164,10 +196,22 @@ class Terminal:
         return value
 
 
+@contextlib.contextmanager
 def _own_network(shell):
-    """Returns the network of a shell. Returns none if it is that of the tests."""
-    network = _network(shell)
-    return network if network != _network("self") else None
+    """Yields the network of a shell, or None if it is that of the tests.
+
+    The network is kept until the end of the block. Otherwise the network of another page could get
+    its name when its last process has ended.
+    """
+    try:
+        kept = open(f"/proc/{shell}/ns/net", "rb")
+    except OSError:
+        # The shell has ended.
+        yield None
+        return
+    with kept:
+        network = _network(shell)
+        yield network if network != _network("self") else None
 
 
 def _in_network(network):

@@ -1,7 +1,7 @@
 """Tests of how output is compared."""
 import unittest
 
-from expected import appears, matches
+from expected import appears, matches, missing_words
 
 
 class ExpectedTest(unittest.TestCase):
@@ -23,6 +23,12 @@ class ExpectedTest(unittest.TestCase):
 
     def test_colours_are_not_compared(self):
         self.assertTrue(matches(["error"], "\x1b[31merror\x1b[0m\n"))
+
+    def test_a_sample_has_no_words_that_are_never_printed(self):
+        output = "kirin 0.1.0\n\nserver   requests\na:80  7\nThe end.\n"
+        sample = ["kirin 0.2.0", "server requests", "…", "b:80 12,000", "The end."]
+        self.assertIsNone(missing_words(sample, output))
+        self.assertEqual(missing_words(["server  failures"], output), "server failures")
 
     def test_a_server_may_print_more_before_and_after(self):
         self.assertTrue(appears(["ready"], "loading\nready\nrequest\n"))

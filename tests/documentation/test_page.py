@@ -47,10 +47,34 @@ class PageTest(unittest.TestCase):
             steps, [page.Command(1, "ls"), page.Command(2, "for a in b; do\n  ls\ndone")]
         )
 
+    def test_code_and_fragments_without_a_title_are_checked(self):
+        steps = page.read("<!-- in: [[route]] -->\n```toml\nssi = true\n```\n```perl\n1;\n```\n")
+        self.assertEqual(
+            steps, [page.Fragment(2, "ssi = true\n", "[[route]]"), page.Code(5, "perl", "1;\n")]
+        )
+
+    def test_text_may_have_the_output_of_commands(self):
+        text = "```text\nkirin: kirin.toml says: …\nkirin 0.1.0  pid 29105\n```\n"
+        self.assertEqual(page.read(text), [])
+
+    def test_servers_of_a_block_may_run_one_at_a_time(self):
+        steps = page.read("<!-- one at a time -->\n```console\n$ a\n$ b\n```\n<!-- run: ^C -->\n")
+        self.assertEqual(
+            steps,
+            [
+                *(page.Command(3, "a"), page.Interrupt(3)),
+                *(page.Command(4, "b"), page.Interrupt(4)),
+                page.Interrupt(6),
+            ],
+        )
+
     def test_what_cannot_be_run_is_refused(self):
         for text, message in (
-            ("```perl\n1;\n```\n", 'a block of "perl" needs title="FILE"'),
+            ("```sh\nls\n```\n", 'a block of "sh" needs title="FILE"'),
             ("```\na\n```\n", 'a block of "" needs'),
+            ("```text\n$ ls\n```\n", "line 2: commands are in a console block"),
+            ("```text\nkirin top --all\n```\n", "commands are in a console block"),
+            ("A sentence:\n\n    ls\n", "a block stands between"),
             ("```console\nls\n```\n", "begins with a command"),
             ("```console\n$ ls\n", "has no end"),
             ("<!-- skip -->\n```console\n$ ls\n```\n", "say why"),
