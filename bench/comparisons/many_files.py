@@ -43,7 +43,7 @@ def public(host: Host) -> Path:
 
 COMPARISON = Comparison(
     name="many-files",
-    question="Static files of 1 to 10 KB in 100 directories, each requested in turn: a cache that is too small finds none.",
+    question="Static files of 1 to 10 KB in 100 directories, each requested in turn: a cache that takes each of them would find none.",
     entrants=(
         Entrant("kirin", "kirin", lambda host: kirin.start(host, places=(f"files:{public(host)}",))),
         Entrant(
@@ -82,7 +82,7 @@ COMPARISON = Comparison(
         Budget("≤ nginx without", "kirin", "nginx", 1.0),
     ),
     notes=(
-        "`kirin` has the defaults: 10,000 paths and 64 MB. 50,000 files need more than that.",
+        "`kirin` has the defaults: 10,000 paths and 64 MB, which is full at some 8,000 of these files. It keeps those that it has.",
         "nginx holds a descriptor for each file. The machine allows 20,000 for a process, so nginx cannot hold 50,000.",
         "nginx looks at a file again after 60 s (its default), Kirin after 1 s (its default). The slower the machine, the larger "
         "the share of requests for which Kirin looks: at 10,000 requests/s each of 50,000 files is requested once in 5 s.",

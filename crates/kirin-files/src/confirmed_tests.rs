@@ -33,6 +33,10 @@ fn an_unchanged_file_is_confirmed_without_opening_it() {
     {
         set_modified(&site.write(name, name), 784_111_777);
     }
+    let many: Vec<String> = (0..30).map(|n| format!("/many/{n}.css")).collect();
+    for name in &many {
+        set_modified(&site.write(&name[1..], "x"), 784_111_777);
+    }
     symlink("linked", site.root.join("link")).unwrap();
     symlink("../nowhere", site.root.join("odd/f.br")).unwrap();
     let opened = ["/link", "/odd/f"];
@@ -51,8 +55,18 @@ fn an_unchanged_file_is_confirmed_without_opening_it() {
     for path in opened {
         assert!(!site.confirms(path), "{path}: a link may lead elsewhere");
     }
-    // From time to time a file is opened even so.
-    site.pass(60_000);
+    // From time to time a file is opened even so. The minute begins when Kirin looked for variants,
+    // which is when it read the names in the directory.
+    for path in &many[1..] {
+        site.get(path);
+    }
+    site.pass(30_000);
+    site.get(&many[0]);
+    site.pass(29_000);
+    assert!(site.confirms(&many[0]));
+    site.pass(1000);
+    assert!(!site.confirms(&many[0]));
+    site.pass(29_000);
     assert!(!site.confirms("/plain.css"));
 }
 
@@ -123,4 +137,32 @@ fn any_change_is_seen_after_the_validity_time() {
         let expected = expected.map(|(status, body)| (status, body.to_owned()));
         assert_eq!(seen(name), expected, "{name}");
     }
+}
+
+#[test]
+fn a_new_variant_is_seen_after_the_validity_time_although_the_names_were_read() {
+    let mut site = TestDirectory::new();
+    for n in 0..40 {
+        set_modified(&site.write(&format!("d/{n}.html"), "plain"), 784_111_777);
+    }
+    let ask = |site: &TestDirectory, n: usize| {
+        let accepted = [("Accept-Encoding", "br")];
+        let seen = site.ask("GET", &format!("/d/{n}.html"), &accepted).unwrap();
+        String::from_utf8(seen.body).unwrap()
+    };
+    for n in 0..30 {
+        assert_eq!(ask(&site, n), "plain");
+    }
+    // One file is cached, and the other is not.
+    for n in [0, 35] {
+        site.write(&format!("d/{n}.html.br"), "br");
+        assert_eq!(ask(&site, n), "plain", "{n}: the names were read within the validity time");
+    }
+    site.pass(1000);
+    for n in [0, 35] {
+        assert_eq!(ask(&site, n), "br", "{n}");
+    }
+    // A directory with variants is asked for each of them.
+    site.write("d/36.html.br", "br");
+    assert_eq!(ask(&site, 36), "br");
 }

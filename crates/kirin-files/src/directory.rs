@@ -3,22 +3,29 @@
 //! page has been added, and that no name leads elsewhere.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::fs::File;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use rustix::fs::OFlags;
 
 use crate::root::{FileClock, FileState, FilesRoot};
+use crate::variant_names::VariantNames;
 
-/// The least number of directories after which ended ones are forgotten.
+/// The longest time after which a file is opened again, even if it looks unchanged. Some network
+/// file systems do not change the time of a directory when a name is added.
+pub(crate) const MAX_CONFIRMED: Duration = Duration::from_secs(60);
+
+/// The least number of directories after which those without cached files are forgotten.
 const MIN_FORGET: usize = 64;
 
-/// A directory with cached files.
+/// A directory with cached files, or with files that were looked up lately.
 pub(crate) struct Directory {
     name: Box<[u8]>,
+    has_lookups: Cell<bool>,
     seen: Cell<Option<SeenDirectory>>,
+    variant_names: VariantNames,
 }
 
 /// The last look at a directory.
@@ -38,8 +45,8 @@ pub(crate) struct ChangeCount(u64);
 /// The directories of a root.
 #[derive(Default)]
 pub(crate) struct Directories {
-    by_name: RefCell<HashMap<Box<[u8]>, Weak<Directory>>>,
-    /// The number of directories at which ended ones are forgotten next.
+    by_name: RefCell<HashMap<Box<[u8]>, Rc<Directory>, RandomState>>,
+    /// The number of directories at which those without cached files are forgotten next.
     forget_at: Cell<usize>,
 }
 
@@ -51,15 +58,20 @@ impl Directories {
             None => b".",
         };
         let mut by_name = self.by_name.borrow_mut();
-        if let Some(directory) = by_name.get(name).and_then(Weak::upgrade) {
-            return directory;
+        if let Some(directory) = by_name.get(name) {
+            return Rc::clone(directory);
         }
         if by_name.len() >= self.forget_at.get().max(MIN_FORGET) {
-            by_name.retain(|_, directory| directory.strong_count() > 0);
+            by_name.retain(|_, directory| Rc::strong_count(directory) > 1);
             self.forget_at.set(2 * by_name.len());
         }
-        let directory = Rc::new(Directory { name: name.into(), seen: Cell::new(None) });
-        by_name.insert(name.into(), Rc::downgrade(&directory));
+        let directory = Rc::new(Directory {
+            name: name.into(),
+            has_lookups: Cell::default(),
+            seen: Cell::default(),
+            variant_names: VariantNames::default(),
+        });
+        by_name.insert(name.into(), Rc::clone(&directory));
         directory
     }
 }
@@ -68,6 +80,11 @@ impl Directory {
     /// Returns the memory in bytes, with that of the entry in [`Directories`].
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + 2 * self.name.len()
+    }
+
+    /// Returns whether this is the first lookup of a file in this directory.
+    pub(crate) fn is_first_lookup(&self) -> bool {
+        !self.has_lookups.replace(true)
     }
 
     /// Returns the change count of the names in this directory. Looks at the directory if the last
@@ -97,10 +114,20 @@ impl Directory {
         change_count
     }
 
+    /// Returns since when no file in this directory has a variant beside it, as far as that is
+    /// known. `change_count` is the one of the lookup.
+    pub(crate) fn without_variants_since(
+        &self,
+        root: &FilesRoot,
+        change_count: ChangeCount,
+        now: Instant,
+    ) -> Option<Instant> {
+        self.variant_names.absent_since(root, &self.name, change_count, now)
+    }
+
     fn state(&self, root: &FilesRoot) -> Option<FileState> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = File::from(root.open_with(&self.name, flags).ok()?);
-        Some(FileState::of(&directory.metadata().ok()?))
+        FileState::of_open(root.open_with(&self.name, flags).ok()?).ok()
     }
 }
 
@@ -108,7 +135,7 @@ impl Directory {
 mod tests {
     use super::*;
     use crate::config::FollowLinks;
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::unix::fs::symlink;
     use std::time::SystemTime;
 
@@ -172,6 +199,6 @@ mod tests {
             root.directories().of_file(format!("{n}/file").as_bytes());
         }
         assert!(Rc::ptr_eq(&kept, &root.directories().of_file(b"kept/other")));
-        assert!(root.directories().by_name.borrow().len() <= MIN_FORGET);
+        assert!(root.directories().by_name.borrow().len() <= 2 * MIN_FORGET);
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 
 use crate::config::{CacheLimits, FilesConfig, FilesError, FollowLinks};
-use crate::found::FileLookup;
+use crate::found::{FileLookup, StaticFile};
 use crate::open_file_cache::{OpenFileCache, PlaceId};
 use crate::root::FilesRoot;
 
@@ -61,6 +61,13 @@ impl FileCache {
         let known = KnownPlace { config: config.clone(), id, in_use: Rc::downgrade(&in_use) };
         of_directory.push(known);
         (id, in_use)
+    }
+
+    /// Returns whether `file` is in the cache at `path`, which is a cache key.
+    pub(crate) fn keeps(&self, place: PlaceId, path: &str, file: &Rc<StaticFile>) -> bool {
+        let found = self.found.borrow();
+        let known = found.peek(place, path.as_bytes());
+        matches!(known, Some(FileLookup::File(kept)) if Rc::ptr_eq(kept, file))
     }
 
     /// Drops the entries of places that are gone, and their directories.

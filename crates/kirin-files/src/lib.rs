@@ -41,6 +41,7 @@ mod representation;
 mod respond;
 mod root;
 mod sendfile_roots;
+mod variant_names;
 
 pub use app_files::{AppFile, AppFiles, NotThatFile, SeenFile};
 pub use app_response::ANSWERED_BY_APP;

@@ -2,22 +2,19 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kirin_compress::Coding;
 use rustix::io::Errno;
 
 use crate::config::{CacheLimits, FilesConfig, FollowLinks};
-use crate::directory::{ChangeCount, Directory};
+use crate::directory::{ChangeCount, Directory, MAX_CONFIRMED};
 use crate::file_name::FileName;
 use crate::found::{FileLookup, OpenedFile, StaticFile};
 use crate::redirect::DirectoryRedirect;
 use crate::representation::Representation;
 use crate::root::{FilesRoot, OpenError, OpenFile, Opened};
-
-/// The longest time after which a file is opened again, even if it looks unchanged. Some network
-/// file systems do not change the time of a directory when a name is added.
-const MAX_CONFIRMED: Duration = Duration::from_secs(60);
+use crate::variant_names::file_suffix;
 
 /// A lookup at a moment.
 pub(crate) struct Lookup<'a> {
@@ -113,11 +110,13 @@ impl Lookup<'_> {
             })
     }
 
-    /// Returns the change count of the names in `directory`. Returns `None` if links depend on
-    /// their owners, which each lookup must check.
+    /// Returns the change count of the names in `directory`. Returns `None` for the first lookup in
+    /// a directory: many sites have one directory for each page, and only a page that is requested
+    /// again needs the count. Also returns `None` if links depend on their owners, which each
+    /// lookup must check.
     fn change_count(&self, directory: &Directory) -> Option<ChangeCount> {
         let depends_on_owners = self.root.follow_links() == FollowLinks::SameOwner;
-        (!depends_on_owners)
+        (!depends_on_owners && !directory.is_first_lookup())
             .then(|| directory.change_count(self.root, self.now, self.limits.validity))
     }
 
@@ -165,7 +164,7 @@ impl Lookup<'_> {
         // A file that is requested by the name of a variant is an original, and seldom has its own
         // variants.
         let is_variant = Coding::ALL.iter().any(|coding| name.name.ends_with(file_suffix(*coding)));
-        if self.config.precompressed && !is_variant {
+        if self.config.precompressed && !is_variant && !self.is_without_variants(&name) {
             for (variant, coding) in variants.iter_mut().zip(Coding::ALL) {
                 *variant = self.open_variant(&name, coding, &original)?;
             }
@@ -181,6 +180,19 @@ impl Lookup<'_> {
             Ok(file) => Ok(FileLookup::File(Rc::new(file))),
             Err(error) => Err(OpenError::of_io(&error)),
         }
+    }
+
+    /// Returns whether the directory of `name` is known to have no variants. Then the lookup counts
+    /// as one of the moment when the names in the directory were read.
+    fn is_without_variants(&self, name: &OpenedName) -> bool {
+        let opened = name.opened.get();
+        let since = opened.change_count.and_then(|change_count| {
+            name.directory.without_variants_since(self.root, change_count, self.now)
+        });
+        if let Some(at) = since {
+            name.opened.set(OpenedAt { at, ..opened });
+        }
+        since.is_some()
     }
 
     /// Returns the variant of `name` in `coding`, unless it is older than the file. An older one
@@ -231,13 +243,4 @@ impl Lookup<'_> {
 /// nanoseconds.
 fn is_current(variant: (i64, i64), original: (i64, i64)) -> bool {
     variant >= original || variant == (original.0, 0)
-}
-
-/// Returns the extension of a variant's name.
-fn file_suffix(coding: Coding) -> &'static [u8] {
-    match coding {
-        Coding::Brotli => b".br",
-        Coding::Zstd => b".zst",
-        Coding::Gzip => b".gz",
-    }
 }

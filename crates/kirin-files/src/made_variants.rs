@@ -3,7 +3,8 @@
 //! changes, because the file is then read again.
 //!
 //! Small files are compressed at once. A thread compresses the others. Until it has finished,
-//! clients get the original.
+//! clients get the original. It does not compress a file that a full cache has not admitted,
+//! because the variant would be lost with the file.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ use kirin_compress::{Coding, Codings, Effort, INLINE_BYTES, encode, is_compressi
 
 use crate::file_name::FileName;
 use crate::files::Files;
-use crate::found::{FileLookup, StaticFile};
+use crate::found::StaticFile;
 use crate::representation::Representation;
 
 /// The most files that each place and event loop compresses at the same time. No client waits for a
@@ -97,14 +98,17 @@ impl Files {
             Made::Underway | Made::Useless => return None,
             Made::Not => {}
         }
+        let key = cache_key(path);
         let contents = file.original().file.contents();
         if let Some(contents) =
             contents.in_memory().filter(|contents| contents.len() <= INLINE_BYTES)
         {
             let variant = file.keep_variant(coding, encode(coding, Effort::Kept, contents).ok());
-            let key = cache_key(path);
             self.cache().found.borrow_mut().weigh(self.id(), key.as_bytes());
             return variant;
+        }
+        if !self.cache().keeps(self.id(), &key, file) {
+            return None;
         }
         let underway = self.underway();
         if underway.get() < MAX_UNDERWAY {
@@ -112,7 +116,7 @@ impl Files {
             file.made.set(coding, Made::Underway);
             let (file, cache, underway) =
                 (Rc::clone(file), Rc::clone(self.cache()), Rc::clone(underway));
-            let (place, key) = (self.id(), cache_key(path).into_owned());
+            let (place, key) = (self.id(), key.into_owned());
             tokio::task::spawn_local(async move {
                 let encoded = tokio::task::spawn_blocking(move || {
                     contents
@@ -122,10 +126,8 @@ impl Files {
                 });
                 file.keep_variant(coding, encoded.await.ok().flatten());
                 underway.set(underway.get() - 1);
-                let mut cache = cache.found.borrow_mut();
-                let is_kept = |found: &FileLookup| matches!(found, FileLookup::File(kept) if Rc::ptr_eq(kept, &file));
-                if cache.peek(place, key.as_bytes()).is_some_and(is_kept) {
-                    cache.weigh(place, key.as_bytes());
+                if cache.keeps(place, &key, &file) {
+                    cache.found.borrow_mut().weigh(place, key.as_bytes());
                 }
             });
         }

@@ -252,6 +252,10 @@ fn variants_count_towards_the_memory_of_the_cache() {
     let site = site(|_, limits| limits.bytes = limit);
     for n in 0..50 {
         site.write(&format!("{n}.html"), page(5000));
+        // A full cache takes a file at its second request.
+        for _ in 0..2 {
+            assert_eq!(site.status(&format!("/{n}.html")), Some(200));
+        }
         for coding in ["gzip", "br", "zstd"] {
             assert_eq!(
                 ask(&site, &format!("/{n}.html"), coding).field("content-encoding"),
@@ -260,4 +264,43 @@ fn variants_count_towards_the_memory_of_the_cache() {
             assert!(site.files.cache().found.borrow().used_bytes() <= limit);
         }
     }
+}
+
+#[test]
+fn a_large_file_is_not_compressed_until_a_full_cache_takes_it() {
+    on_a_loop(async {
+        for bytes in [5000, INLINE_BYTES + 1, 200_000] {
+            let mut site = site(|_, limits| (limits.paths, limits.descriptors) = (1, 1));
+            for name in ["other.js", "other.bin"] {
+                site.write(name, vec![b'x'; if name == "other.js" { 100 } else { 100_000 }]);
+                assert_eq!(site.status(&format!("/{name}")), Some(200));
+            }
+            set_modified(&site.write("app.js", page(bytes)), 784_111_777);
+            let tag = format!("\"2ebc98a1.0-{bytes:x}-gzip\"");
+            // The full cache does not take it at its first request, so a thread would work in vain.
+            let first = ask(&site, "/app.js", "gzip");
+            let coding = (bytes <= INLINE_BYTES).then_some("gzip");
+            assert_eq!(first.field("content-encoding"), coding, "{bytes} bytes");
+            assert_eq!(first.field("vary"), Some("Accept-Encoding"));
+            assert_eq!(site.files.underway().get(), 0);
+            ask(&site, "/app.js", "gzip");
+            settle(&site).await;
+            let third = ask(&site, "/app.js", "gzip");
+            assert_eq!(third.field("content-encoding"), Some("gzip"));
+            assert_eq!(third.field("etag"), Some(&*tag));
+            assert!(gunzip(&third.body) == page(bytes));
+            // Other names evict it. Its visitors still get 304, whether it is cached or not.
+            for n in 0..200 {
+                site.write(&format!("{n}"), vec![b'x'; if bytes > 65536 { 100_000 } else { 100 }]);
+                site.status(&format!("/{n}"));
+            }
+            site.pass(1000);
+            let lines = [("Accept-Encoding", "gzip"), ("If-None-Match", &*tag)];
+            for _ in 0..3 {
+                let held = site.ask("GET", "/app.js", &lines).unwrap();
+                assert_eq!((held.status, held.field("etag")), (304, Some(&*tag)));
+            }
+            settle(&site).await;
+        }
+    });
 }

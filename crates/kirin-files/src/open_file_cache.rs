@@ -3,12 +3,17 @@
 //!
 //! Three groups of entries have limits of their own: files in memory, files with an open
 //! descriptor, and paths without a file. So a client that asks for endless names that do not exist
-//! evicts no file, and a large file evicts no small one for its descriptor. Each group evicts by
-//! CLOCK: one bit in each slot records whether the path was requested since the hand last passed.
-//! So a scan over names that are requested only once evicts its own entries, not those in demand.
+//! evicts no file, and a large file evicts no small one for its descriptor.
+//!
+//! A group with room takes every path at once. A full one takes a path at its second request
+//! ([`Admission`]) and evicts another by CLOCK: one bit in each slot records whether the path was
+//! requested since the hand last passed. So a scan over names that are requested only once leaves
+//! nearly all entries.
 
+mod admission;
 mod ring;
 
+use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +21,7 @@ use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 
 use crate::config::CacheLimits;
+use admission::Admission;
 use ring::{CacheRing, CacheSlot};
 
 /// The approximate memory of a slot and its map entry in bytes, without path and value.
@@ -39,6 +45,8 @@ pub(crate) struct OpenFileCache<V> {
     by_path: HashMap<PathKey, Position, RandomState>,
     /// The groups, in the order of [`CacheGroup`].
     rings: [CacheRing<V>; 3],
+    /// Which paths may enter each group while it is full.
+    admissions: [Admission; 3],
     /// Memory for files, with and without descriptor, in bytes.
     file_bytes: usize,
     /// Memory for paths without a file, in bytes.
@@ -97,6 +105,7 @@ impl<V: Cacheable> OpenFileCache<V> {
         Self {
             by_path: HashMap::default(),
             rings: [limits.paths, limits.descriptors, limits.paths].map(CacheRing::new),
+            admissions: Default::default(),
             file_bytes: limits.bytes - absent_bytes,
             absent_bytes,
             validity: limits.validity,
@@ -112,7 +121,8 @@ impl<V: Cacheable> OpenFileCache<V> {
         Some(if fresh { Known::Fresh(value) } else { Known::Stale(value) })
     }
 
-    /// Stores the result of a lookup at `now`. Does not keep a result that alone exceeds a limit.
+    /// Stores the result of a lookup at `now`. Does not keep a result that alone exceeds a limit. A
+    /// full group does not keep a path that it does not admit yet.
     pub(crate) fn put(&mut self, place: PlaceId, path: &[u8], value: V, now: Instant) {
         let bytes = value.bytes() + path.len() + SLOT_BYTES;
         let units = value.descriptors().max(1);
@@ -128,13 +138,19 @@ impl<V: Cacheable> OpenFileCache<V> {
             slot.looked = now;
             return;
         }
-        // A path that was cached before was requested before.
-        let wanted = previous.is_some();
         if let Some(at) = previous {
             self.clear(at);
         }
         let limit_units = self.rings[group as usize].limit_units;
         if units > limit_units || bytes > self.limit_bytes(group) {
+            return;
+        }
+        // A path that was cached before was requested before.
+        let wanted = previous.is_some();
+        if !wanted
+            && self.overfull(group, units, bytes).is_some()
+            && !self.admits(group, place, path)
+        {
             return;
         }
         self.make_room(group, units, bytes);
@@ -181,24 +197,32 @@ impl<V: Cacheable> OpenFileCache<V> {
         self.make_room(at.group, 0, 0);
     }
 
+    /// Returns whether a path may enter `group`, which is full.
+    fn admits(&mut self, group: CacheGroup, place: PlaceId, path: &[u8]) -> bool {
+        let hash = self.by_path.hasher().hash_one(KeyRef { place, path });
+        self.admissions[group as usize].admits(hash, self.rings[group as usize].units)
+    }
+
+    /// Returns the group that must lose an entry before `units` and `bytes` more fit into `group`.
+    fn overfull(&self, group: CacheGroup, units: usize, bytes: usize) -> Option<CacheGroup> {
+        let ring = &self.rings[group as usize];
+        let [memory, descriptors, absent] = self.rings.each_ref().map(|ring| ring.bytes);
+        if ring.units + units > ring.limit_units {
+            Some(group)
+        } else if group == CacheGroup::Absent {
+            (absent + bytes > self.absent_bytes).then_some(group)
+        } else if memory + descriptors + bytes <= self.file_bytes {
+            None
+        } else if memory >= descriptors {
+            Some(CacheGroup::Memory)
+        } else {
+            Some(CacheGroup::Descriptors)
+        }
+    }
+
     /// Evicts entries until `units` and `bytes` more fit into the limits of `group`.
     fn make_room(&mut self, group: CacheGroup, units: usize, bytes: usize) {
-        loop {
-            let ring = &self.rings[group as usize];
-            let [memory, descriptors, absent] = self.rings.each_ref().map(|ring| ring.bytes);
-            let from = if ring.units + units > ring.limit_units {
-                group
-            } else if group == CacheGroup::Absent {
-                if absent + bytes <= self.absent_bytes {
-                    return;
-                }
-                group
-            } else {
-                if memory + descriptors + bytes <= self.file_bytes {
-                    return;
-                }
-                if memory >= descriptors { CacheGroup::Memory } else { CacheGroup::Descriptors }
-            };
+        while let Some(from) = self.overfull(group, units, bytes) {
             match self.rings[from as usize].evict() {
                 Some(evicted) => self.by_path.remove(&evicted.key),
                 None => return,

@@ -1,5 +1,8 @@
 //! The limits and the eviction of the open-file cache.
 
+#[path = "open_file_cache/hit_ratio_tests.rs"]
+mod hit_ratio;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -80,10 +83,52 @@ fn a_scan_over_names_does_not_evict_entries_in_demand() {
             for path in ["/1", "/2", "/3"] {
                 assert!(knows(&mut cache, path, now), "{path} in round {round}");
             }
-            cache.put(PLACE, format!("/scan/{round}").as_bytes(), scanned, now);
+            // The second request for the name finds no entry, and makes one.
+            for _ in 0..2 {
+                cache.put(PLACE, format!("/scan/{round}").as_bytes(), scanned, now);
+            }
         }
         assert!(knows(&mut cache, "/scan/999", now));
         assert!(!knows(&mut cache, "/scan/900", now));
+    }
+}
+
+#[test]
+fn a_full_cache_takes_a_path_at_its_second_request() {
+    for value in [ABSENT, SMALL, LARGE] {
+        let (mut cache, now) = (cache(10, 100_000, 10), Instant::now());
+        for n in 0..10 {
+            cache.put(PLACE, format!("/{n}").as_bytes(), value, now);
+            assert!(knows(&mut cache, &format!("/{n}"), now), "{value:?}: there was room for {n}");
+        }
+        cache.put(PLACE, b"/new", value, now);
+        assert!(!knows(&mut cache, "/new", now), "{value:?}");
+        // The same path of another place is another one.
+        cache.put(PlaceId(1), b"/new", value, now);
+        assert!(cache.get(PlaceId(1), b"/new", now).is_none(), "{value:?}");
+        cache.put(PLACE, b"/new", value, now);
+        assert!(knows(&mut cache, "/new", now), "{value:?}");
+        assert_eq!(cache.by_path.len(), 10, "{value:?}");
+    }
+}
+
+#[test]
+fn a_path_that_is_cached_stays_when_its_result_changes() {
+    let (mut cache, now) = (cache(10, 100_000, 10), Instant::now());
+    for n in 0..10 {
+        cache.put(PLACE, format!("/small/{n}").as_bytes(), SMALL, now);
+        cache.put(PLACE, format!("/large/{n}").as_bytes(), LARGE, now);
+        cache.put(PLACE, format!("/absent/{n}").as_bytes(), ABSENT, now);
+    }
+    for (path, value) in [
+        (&b"/small/0"[..], Value { bytes: 101, ..SMALL }),
+        (b"/small/0", LARGE),
+        (b"/large/1", SMALL),
+        (b"/absent/2", SMALL),
+        (b"/small/3", ABSENT),
+    ] {
+        cache.put(PLACE, path, value, now);
+        assert_eq!(cache.peek(PLACE, path), Some(&value));
     }
 }
 
@@ -160,6 +205,8 @@ proptest! {
         for (is_put, path, padding, bytes, descriptors) in steps {
             let path = format!("{path}{}", "x".repeat(padding));
             if is_put {
+                cache.put(PLACE, path.as_bytes(), Value { bytes, descriptors }, now);
+                // A full cache may refuse it once.
                 cache.put(PLACE, path.as_bytes(), Value { bytes, descriptors }, now);
                 prop_assert!(knows(&mut cache, &path, now));
             } else {

@@ -4,13 +4,14 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use kirin_http::byte_range::ByteRange;
 use kirin_http::{Body, FileRange};
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 
 use crate::root::{FileClock, FileState, OpenFile};
 
@@ -46,9 +47,9 @@ impl Contents {
             Contents::Memory(bytes) => return Ok(bytes),
             Contents::Descriptor { file, state } => (file, state),
         };
-        let mut bytes = vec![0; usize::try_from(state.size).map_err(io::Error::other)?];
-        file.read_exact_at(&mut bytes, 0)?;
-        if FileState::of(&file.metadata()?) != state {
+        let size = usize::try_from(state.size).map_err(io::Error::other)?;
+        let bytes = read_up_to(&file, size)?;
+        if bytes.len() != size || FileState::of_open(&file)? != state {
             return Err(io::Error::other("the file has changed"));
         }
         Ok(Bytes::from(bytes))
@@ -158,19 +159,29 @@ fn read_small(file: &File, state: &mut FileState, limit_bytes: usize) -> io::Res
         else {
             return Ok(None);
         };
-        let mut contents = vec![0; size];
-        let whole = match file.read_exact_at(&mut contents, 0) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
-            Err(error) => return Err(error),
-        };
-        let after = FileState::of(&file.metadata()?);
-        if whole && after == *state {
+        let contents = read_up_to(file, size)?;
+        let after = FileState::of_open(file)?;
+        if contents.len() == size && after == *state {
             return Ok(Some(Bytes::from(contents)));
         }
         *state = after;
     }
     Ok(None)
+}
+
+/// Reads the first `size` bytes. Returns fewer bytes if the file has become shorter. Its memory is
+/// not zeroed first, as that of `read_exact_at` would be.
+fn read_up_to(file: &File, size: usize) -> io::Result<Vec<u8>> {
+    let mut contents = Vec::with_capacity(size);
+    while contents.len() < size {
+        let offset = contents.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut contents), offset) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(contents)
 }
 
 #[cfg(test)]
@@ -191,7 +202,7 @@ mod tests {
         ] {
             fs::write(&path, "before").unwrap();
             let file = File::open(&path).unwrap();
-            let mut state = FileState::of(&file.metadata().unwrap());
+            let mut state = FileState::of_open(&file).unwrap();
             fs::write(&path, now).unwrap();
             let read = read_small(&file, &mut state, 10).unwrap();
             assert_eq!(read.as_deref(), expected);

@@ -11,6 +11,9 @@ use crate::entity_tag::EntityTag;
 use crate::read_file::{ReadFile, http_date};
 use crate::root::OpenFile;
 
+/// Room in bytes for the fields of nearly all files, so that their memory need not grow.
+const FIELDS_BYTES: usize = 256;
+
 /// One file of the file system: the original or a coded variant.
 pub(crate) struct Representation {
     pub(crate) file: ReadFile,
@@ -33,23 +36,14 @@ impl Representation {
     ) -> io::Result<Self> {
         let file = ReadFile::of(open, small_file_bytes)?;
         let entity_tag = EntityTag::of(file.state(), file.is_settled(), coding);
-        let mut fields = FieldLines::new();
-        fields.push("Accept-Ranges", "bytes");
-        Ok(Self::new(file, entity_tag, content_type, coding, varies, fields))
+        Ok(Self::new(file, entity_tag, content_type, coding, varies, true))
     }
 
     /// Makes a variant from this representation. A variant has no ranges, because a range is one of
     /// the original.
     pub(crate) fn coded(&self, content_type: &str, coding: Coding, bytes: Bytes) -> Self {
         let entity_tag = EntityTag::of(self.file.state(), self.file.is_settled(), Some(coding));
-        Self::new(
-            self.file.coded(bytes),
-            entity_tag,
-            content_type,
-            Some(coding),
-            true,
-            FieldLines::new(),
-        )
+        Self::new(self.file.coded(bytes), entity_tag, content_type, Some(coding), true, false)
     }
 
     fn new(
@@ -58,16 +52,18 @@ impl Representation {
         content_type: &str,
         coding: Option<Coding>,
         varies: bool,
-        more: FieldLines,
+        has_ranges: bool,
     ) -> Self {
         let not_modified = not_modified(&entity_tag, &file, varies);
-        let mut fields = FieldLines::new();
+        let mut fields = FieldLines::with_capacity(FIELDS_BYTES);
         fields.push("Content-Type", content_type);
         if let Some(coding) = coding {
             fields.push("Content-Encoding", coding.name());
         }
         fields.append(&not_modified);
-        fields.append(&more);
+        if has_ranges {
+            fields.push("Accept-Ranges", "bytes");
+        }
         Self { file, entity_tag, fields: fields.prepare(), not_modified }
     }
 
@@ -90,7 +86,7 @@ impl Representation {
 
 /// Writes the fields of a 304 that RFC 9110 section 15.4.5 requires.
 pub(crate) fn not_modified(entity_tag: &EntityTag, file: &ReadFile, varies: bool) -> FieldLines {
-    let mut fields = FieldLines::new();
+    let mut fields = FieldLines::with_capacity(FIELDS_BYTES);
     fields.push("ETag", entity_tag.as_str());
     if let Some(seconds) = file.last_modified() {
         fields.push("Last-Modified", http_date(seconds));

@@ -7,15 +7,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use crate::config::{FilesError, FollowLinks};
@@ -132,7 +132,7 @@ impl FilesRoot {
     /// out of the root.
     pub(crate) fn state_of(&self, name: &[u8]) -> rustix::io::Result<FileState> {
         let stat = statat(&*self.directory.borrow(), name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(FileState::of_stat(&stat))
+        Ok(FileState::of(&stat))
     }
 
     /// Reopens the root if another directory has taken its place. A build may have made it again,
@@ -214,15 +214,12 @@ impl FilesRoot {
 impl Opened {
     /// Returns the kind of the open file.
     pub(crate) fn of(file: File) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        if metadata.is_file() {
-            let state = FileState::of(&metadata);
-            Ok(Opened::File(OpenFile { file, state }))
-        } else if metadata.is_dir() {
-            Ok(Opened::Directory)
-        } else {
-            Ok(Opened::Special)
-        }
+        let stat = fstat(&file)?;
+        Ok(match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Opened::File(OpenFile { file, state: FileState::of(&stat) }),
+            FileType::Directory => Opened::Directory,
+            _ => Opened::Special,
+        })
     }
 }
 
@@ -267,18 +264,12 @@ impl OpenError {
 }
 
 impl FileState {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
+    /// Returns the present state of an open file or directory.
+    pub(crate) fn of_open(file: impl AsFd) -> rustix::io::Result<Self> {
+        Ok(Self::of(&fstat(file)?))
     }
 
-    /// Returns the same state from another system call.
-    pub(crate) fn of_stat(stat: &Stat) -> Self {
+    fn of(stat: &Stat) -> Self {
         let nanoseconds = |part| i64::try_from(part).unwrap_or_default();
         Self {
             device: stat.st_dev,
