@@ -45,8 +45,8 @@ enum Names {
 }
 
 impl VariantNames {
-    /// Returns since when the directory `name` is known to have no variants. The directory must have
-    /// been looked at before, with the result `change_count`.
+    /// Returns since when the directory `name` is known to have no variants. The directory must
+    /// have been looked at before, with the result `change_count`.
     pub(crate) fn absent_since(
         &self,
         root: &FilesRoot,

@@ -6,17 +6,12 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 /// How long a silent client stays in the kernel: until it sends the second packet of the handshake
 /// again (RFC 6298 section 2).
 pub const SILENCE: Duration = Duration::from_secs(1);
-
-/// The state of a connection whose handshake has not ended, in /proc/net/tcp (`TCP_SYN_RECV` in
-/// `include/net/tcp_states.h` of the kernel).
-const SYN_RECV: &str = "03";
 
 /// Sets it on a listening TCP socket.
 pub fn set(socket: &impl AsFd) -> io::Result<()> {
@@ -35,28 +30,10 @@ pub fn set(socket: &impl AsFd) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Returns whether a client has connected to `address`, or is about to, and has not sent anything
-/// (proc_pid_net(5)). If that cannot be read, there is none.
-pub fn has_silent_clients(address: &SocketAddr) -> bool {
-    let port = format!("{:04X}", address.port());
-    // An IPv6 socket may accept IPv4 connections. The kernel lists them by the socket's family.
-    ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"].iter().any(|path| {
-        let table = std::fs::read_to_string(path).unwrap_or_default();
-        table.lines().any(|line| is_silent(line, &port))
-    })
-}
-
-/// Returns whether a line of the table is a connection to `port` whose handshake has not ended:
-/// `sl local_address rem_address st …`.
-fn is_silent(line: &str, port: &str) -> bool {
-    let mut words = line.split_ascii_whitespace().skip(1);
-    let local = words.next().and_then(|local| local.rsplit_once(':'));
-    local.is_some_and(|(_, of)| of == port) && words.nth(1) == Some(SYN_RECV)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::silent_clients::has_silent_clients;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
 

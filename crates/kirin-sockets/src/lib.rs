@@ -18,6 +18,7 @@ pub mod keepalive;
 mod notify;
 pub mod plain_socket;
 pub mod process_start;
+pub mod silent_clients;
 mod variables;
 
 pub use notify::NotifySocket;

@@ -1,8 +1,8 @@
 //! The paths that may enter a full group: those that were requested before, not long ago.
 //!
 //! Otherwise a cache that is smaller than what visitors request in turn would store one path and
-//! evict another at each request, and find nothing. So it keeps most of its entries, which are found
-//! in each turn.
+//! evict another at each request, and find nothing. So it keeps most of its entries, which are
+//! found in each turn.
 //!
 //! Only a fingerprint of each refused path is kept, two bytes each, in buckets of four. Each bucket
 //! forgets its oldest entry. Hashes spread evenly, so the table as a whole forgets in about the

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use kirin_http::peer::Peer;
-use kirin_sockets::deferred_accept;
+use kirin_sockets::{deferred_accept, silent_clients};
 use rustix::net::SocketFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -57,7 +57,7 @@ impl Accepting {
     /// Returns whether a client has connected and is not to be accepted yet, because it has sent
     /// nothing.
     pub(super) fn has_silent_clients(&self) -> bool {
-        self.address.is_some_and(|address| deferred_accept::has_silent_clients(&address))
+        self.address.is_some_and(|address| silent_clients::has_silent_clients(&address))
     }
 
     /// Accepts the connections that are waiting now. It asks the kernel, whereas

@@ -11,6 +11,7 @@ use kirin_http::handler::Handler;
 use kirin_http::listen_address::ListenAddress;
 use kirin_http::panics;
 use kirin_http::peer::Peer;
+use kirin_sockets::deferred_accept::SILENCE;
 use kirin_sockets::keepalive;
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -31,9 +32,12 @@ pub(super) const BACKLOG: i32 = 4096;
 /// How long accepting pauses when the process or the machine has no file descriptor or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long an idle connection stays open for a last request when the program stops, and how long a
-/// client that has connected may begin one.
+/// How long an idle connection stays open for a last request when the program stops.
 const LAST_REQUEST_TIME: Duration = Duration::from_secs(1);
+
+/// How long a listener stays open when it closes for clients that have connected and sent nothing:
+/// until the kernel has handed them over.
+const SILENT_TIME: Duration = SILENCE.saturating_mul(2);
 
 /// How often it is checked whether such clients are left.
 const SILENT_CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -203,8 +207,8 @@ pub async fn accept<H: Handler>(listener: Listener, in_force: Rc<InForce<H>>) ->
 /// Accepts connections as [`accept`] does until `stop` completes. It also accepts the connections
 /// that were made by then, because no other process would, unless one shares the socket.
 ///
-/// `stop` returns how long clients that have connected, and have sent nothing yet, may begin a
-/// request. They have at most [`LAST_REQUEST_TIME`]. It is zero if another process accepts them.
+/// `stop` returns how long it may wait for clients that have connected and sent nothing yet: zero if
+/// another process accepts them.
 pub async fn accept_until<H: Handler>(
     listener: Listener,
     in_force: Rc<InForce<H>>,
@@ -235,11 +239,15 @@ pub async fn accept_until<H: Handler>(
         }
         spawn(&in_force, server, io);
     };
-    let last_requests = tokio::select! {
-        time = stop => time.min(LAST_REQUEST_TIME),
+    let wait = tokio::select! {
+        time = stop => time.min(SILENT_TIME),
         () = accept_connections(&listener, &in_force, &mut serve) => Duration::ZERO,
     };
-    let ends = Instant::now() + last_requests;
+    let ends = Instant::now() + wait;
+    if !wait.is_zero() {
+        // Responses say from now on that they are the last of their connections.
+        in_force.current().state.stopping.set(true);
+    }
     while Instant::now() < ends && listener.has_silent_clients() {
         let some = accept_connections(&listener, &in_force, &mut serve);
         _ = tokio::time::timeout(SILENT_CHECK_INTERVAL, some).await;
