@@ -1,7 +1,7 @@
 # `make demo` serves the memo example; `make test` runs every test. Both install what is missing.
 
 CARGO ?= cargo
-.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score score-machines deb release perl-dist python-dist docs site fuzz clean
+.PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score score-machines deb release perl-dist python-dist ruby-dist docs site fuzz clean
 
 # What `make demo` serves: perl or python (the memo example), or a folder of examples/.
 APP = perl
@@ -12,15 +12,17 @@ demo: ## Build and serve the memo example on http://127.0.0.1:8080/; APP=python:
 build:
 	scripts/build-ring
 	scripts/build-python-ring
+	scripts/build-ruby-ring
 	$(CARGO) build -p kirin
 
 quick: ## A first look: format, clippy, unit tests of what has changed, a smoke of each place
 	scripts/build-ring
 	scripts/build-python-ring
+	scripts/build-ruby-ring
 	scripts/run-tests --changed check units smoke
 
 test: prepare ## Everything that can be wrong, within minutes
-	scripts/run-tests check lint units programs sockets perl python browser tutorial
+	scripts/run-tests check lint units programs sockets perl python ruby browser tutorial
 
 test-long: prepare ## What takes too long for each change: packages, applications, guides, examples, random kills, fuzzing
 	scripts/install-packages test-long
@@ -39,6 +41,7 @@ prepare:
 	scripts/install-tools
 	scripts/build-ring
 	scripts/build-python-ring
+	scripts/build-ruby-ring
 
 bench: bench-packages ## Comparisons with nginx, h2o, memcached, Starlet, …; takes about half an hour
 	$(CARGO) build --release -p kirin -p kirin-floor
@@ -56,11 +59,13 @@ bench-packages:
 	scripts/install-packages bench
 	scripts/build-ring
 	scripts/build-python-ring
+	scripts/build-ruby-ring
 
 deb: ## A Debian package in target/debian, with a program that is optimised by training; twelve minutes
 	scripts/install-packages deb
 	scripts/build-ring
 	scripts/build-python-ring
+	scripts/build-ruby-ring
 	packaging/build-optimised
 	packaging/build-deb --program target/optimised/kirin
 
@@ -74,6 +79,9 @@ perl-dist: ## The Perl adapter as CPAN wants it, in target/dist/perl
 
 python-dist: ## The Python adapter as a source distribution and a wheel, in target/dist/python
 	scripts/python-dist
+
+ruby-dist: ## The Ruby adapter as a gem, in target/dist/ruby
+	scripts/ruby-dist
 
 site: ## The documentation as a web site in target/site
 	scripts/site

@@ -30,6 +30,15 @@ install_python_adapter() {
     [ ! -e "$ring" ] || strip --strip-unneeded --remove-section=.comment "$ring"
 }
 
+# install_ruby_adapter DIRECTORY
+install_ruby_adapter() {
+    install -d "$1"
+    tar -c -C adapters/ruby bin lib kirin.gemspec README.md $(cd adapters/ruby && ls -d arch 2>/dev/null) |
+        tar -x -C "$1" --no-same-owner
+    chmod 0755 "$1/bin/kirin-worker"
+    find "$1" -name '*.so' -exec strip --strip-unneeded --remove-section=.comment {} +
+}
+
 # Installs Perl's modules, without the part that is compiled: install_perl_modules DIRECTORY
 install_perl_modules() {
     install -d "$1"

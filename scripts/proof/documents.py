@@ -8,7 +8,7 @@ TUTORIAL = "docs/tutorial.md"
 # Pages that a reader follows.
 PAGES = (TUTORIAL, "docs/ja/tutorial.md", "docs/guides/*.md", "docs/explanations/*.md")
 # Their README is no page that can be run: it has only tables.
-MEMO = {"memo", "memo-python"}
+MEMO = {"memo", "memo-python", "memo-ruby"}
 RUNNER = "tests/documentation"
 # Debian's packages are for Debian's own Python, which need not be the first in PATH.
 UNITTEST = ["/usr/bin/python3", "-B", "-m", "unittest"]

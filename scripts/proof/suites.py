@@ -26,12 +26,14 @@ OF_THE_RING = ("kirin/apps silent_workers::", "kirin/apps suite::")
 SMOKE_LIST = "scripts/smoke-tests"
 LONG_LIST = "scripts/long-tests"
 KILLS = "kills::workers_killed_at_random"
-# The tests of this example run against its application in Perl, and against that in Python.
+# The tests of this example run against its application in Perl, and against those in other
+# languages.
 MEMO = "examples/memo"
-MEMO_IN_PYTHON = {"MEMO_APP": "python"}
+MEMO_LANGUAGES = ("python", "ruby")
 MEMO_PROGRAM, MEMO_TESTS = "kirin/pages", "kirin/pages memo_"
-# Debian's packages are for Debian's own Python, which need not be the first in PATH.
+# Debian's packages are for Debian's own Python and Ruby, which need not be the first in PATH.
 DEBIAN_PYTHON = "/usr/bin/python3"
+DEBIAN_RUBY = "/usr/bin/ruby"
 # What a Perl test uses when it starts the program.
 STARTS_KIRIN = ("use NeedsKirin", "use Plackup", "use Served", "Kirin::Front::binary")
 
@@ -107,20 +109,20 @@ def one_by_one(suite, programs, environment=None):
 
 def programs(programs, root):
     """Returns a job for each test that has a process of its own. Those of the memo example run with
-    both applications."""
+    all its applications."""
     chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
     jobs = without(one_by_one("programs", chosen), listed(root, LONG_LIST))
-    return jobs + memo_in_python(programs)
+    return jobs + [job for language in MEMO_LANGUAGES for job in memo_in(language, programs)]
 
 
-def memo_in_python(programs):
-    """Returns the tests of the memo example, with its application in Python."""
+def memo_in(language, programs):
+    """Returns the tests of the memo example, with its application in another language."""
     chosen = [program for program in programs if program.name == MEMO_PROGRAM]
     path = os.environ.get("PATH", os.defpath)
-    environment = {**MEMO_IN_PYTHON, "PATH": f"{os.path.dirname(DEBIAN_PYTHON)}{os.pathsep}{path}"}
+    environment = {"MEMO_APP": language, "PATH": f"{os.path.dirname(DEBIAN_PYTHON)}{os.pathsep}{path}"}
     jobs = only(one_by_one("programs", chosen, environment), (MEMO_TESTS,))
     for job in jobs:
-        job.name += " in Python"
+        job.name += f" in {language.title()}"
     return jobs
 
 
@@ -164,13 +166,20 @@ def long(programs, root, cargo):
             jobs.append(job)
     jobs += only(one_by_one("long", chosen), names)
     jobs += only(one_by_one("long-sockets", applications, WITHOUT_RING), names, may_lack=True)
-    jobs += packages(root)
+    jobs += [redmine(root), *packages(root)]
     jobs += with_valkey(programs, root)
     for job in units(programs):
         job.suite, job.limit = "long-units", 1800
         job.environment = {"PROPTEST_CASES": "5000"}
         jobs.append(job)
     return jobs
+
+
+def redmine(root):
+    """Returns the comparison of Redmine on Kirin with Redmine on Puma."""
+    directory = os.path.join(root, "adapters/ruby")
+    command = [DEBIAN_RUBY, "-W", "-Ilib", "-Itest", "test/software/redmine_long.rb"]
+    return Job("long", "Redmine beside Puma", command, directory, limit=600)
 
 
 def packages(root):
@@ -207,18 +216,18 @@ def only(jobs, names, may_lack=False):
 
 def perl(root):
     """Returns the files of Perl tests; those that start the program also without the ring, and those
-    of the memo example also with its application in Python."""
+    of the memo example also with its applications in other languages."""
     jobs = []
-    for directory in ("adapters/perl", MEMO, "examples/memo-python"):
+    for directory in ("adapters/perl", MEMO):
         for path in sorted(glob.glob(os.path.join(root, directory, "t/*.t"))):
             file = os.path.relpath(path, os.path.join(root, directory))
             name = f"{directory}/{file}"
             command = ["prove", "-l", file]
             here = os.path.join(root, directory)
             jobs.append(Job("perl", name, command, here, "perl", limit=300))
-            if directory == MEMO:
-                in_python = f"{name} in Python"
-                jobs.append(Job("perl", in_python, command, here, "perl", MEMO_IN_PYTHON, 300))
+            for language in MEMO_LANGUAGES if directory == MEMO else ():
+                job_name, environment = f"{name} in {language.title()}", {"MEMO_APP": language}
+                jobs.append(Job("perl", job_name, command, here, "perl", environment, 300))
             with open(path, encoding="utf-8") as lines:
                 starts_kirin = any(line.startswith(STARTS_KIRIN) for line in lines)
             if starts_kirin and directory == "adapters/perl":
@@ -246,11 +255,23 @@ def python(root):
     return jobs
 
 
+def ruby(root):
+    """Returns the files of Ruby tests."""
+    jobs = []
+    for tested in ("adapters/ruby", "examples/memo-ruby"):
+        directory = os.path.join(root, tested)
+        for path in sorted(glob.glob(os.path.join(directory, "test/**/*_test.rb"), recursive=True)):
+            file = os.path.relpath(path, directory)
+            command = [DEBIAN_RUBY, "-W", "-Ilib", "-Itest", file]
+            jobs.append(Job("ruby", f"{tested}/{file}", command, directory, limit=300))
+    return jobs
+
+
 def browser(root):
-    """Returns the test with a browser, for both applications of the memo example."""
+    """Returns the test with a browser, for all applications of the memo example."""
     return [
         Job("browser", f"memo in {language}", ["scripts/browser-test", language], root, limit=300)
-        for language in ("perl", "python")
+        for language in ("perl", *MEMO_LANGUAGES)
     ]
 
 

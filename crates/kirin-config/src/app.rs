@@ -1,6 +1,7 @@
 //! `[[app]]`: an application and its workers.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kirin_workers::{AppCode, AppConfig, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, SLOT_BYTES};
@@ -21,9 +22,19 @@ pub struct AppSection {
     /// The name that routes use: `app:NAME`.
     pub name: Written<String>,
     /// The application: a PSGI file such as `"app.psgi"`, a Python file such as `"app.py"` or
-    /// `"app.py:create_app()"`, or a Python module such as `"shop.wsgi:application"`. Without a
-    /// name, Kirin looks for `application`, `app` and `create_app` ([python.md](python.md)).
+    /// `"app.py:create_app()"`, a Python module such as `"shop.wsgi:application"`, or a Rack file
+    /// such as `"config.ru"` or `"app.rb"`. In Python without a name, Kirin looks for
+    /// `application`, `app` and `create_app` ([python.md](python.md)). With `adapter` it is any
+    /// file.
     pub load: Written<String>,
+    /// The program that runs the adapter, such as `"/opt/ruby-3.4/bin/ruby"`. A name without `/` is
+    /// looked for in `PATH`. Default: `perl` or `ruby`; the Python of a virtual environment, or
+    /// `python3`; an adapter in another language is a program itself.
+    pub interpreter: Option<Written<String>>,
+    /// The directory of an adapter, which has `bin/kirin-worker`. It is for an adapter of your own
+    /// in any language ([worker-protocol.md](worker-protocol.md)). Default: that of Perl, Python or
+    /// Ruby, which comes with Kirin.
+    pub adapter: Option<Written<String>>,
     /// The directory in which the application runs. Default: the directory of the configuration
     /// file.
     pub directory: Option<Written<String>>,
@@ -97,7 +108,7 @@ defaults! {
 
 /// Returns the configuration of an application without a name, for its defaults.
 fn default_app() -> AppConfig {
-    AppConfig::new("", AppCode::Psgi(std::path::PathBuf::new()))
+    AppConfig::new("", AppCode::Psgi(PathBuf::new()))
 }
 
 /// Checks `section`.
@@ -113,6 +124,12 @@ pub fn check_app(
     };
     let modules = directory.clone().unwrap_or_else(|| source.absolute_directory());
     let code = AppCode::parse(section.load.as_str(), &source.absolute_directory(), &modules);
+    let code = if section.adapter.is_some() { code.with_named_adapter() } else { code };
+    let adapter = section.adapter.as_ref().map(|adapter| check_adapter(section, adapter, source));
+    let adapter = errors.keep(adapter.transpose());
+    let interpreter = section.interpreter.as_ref();
+    let interpreter = interpreter.map(|program| check_interpreter(section, program, source));
+    let interpreter = errors.keep(interpreter.transpose());
     if let Some(file) = code.file().filter(|file| !file.is_file()) {
         let message = format!(
             "`load` of app `{}`: there is no file {}; a Python module is written \
@@ -135,6 +152,8 @@ pub fn check_app(
         directory: Some(directory?),
         workers: section.workers.length(),
         preload: section.preload.0,
+        interpreter: interpreter?,
+        adapter: adapter?,
         env: section.env.clone().into_iter().collect(),
         queue_length: section.queue,
         queue_wait: section.queue_wait.into(),
@@ -149,6 +168,46 @@ pub fn check_app(
         sendfile_roots: sendfile_roots?,
         ..AppConfig::new(section.name.as_str(), code)
     })
+}
+
+/// Checks that a directory is an adapter.
+fn check_adapter(
+    section: &AppSection,
+    adapter: &Written<String>,
+    source: &ConfigSource,
+) -> Result<PathBuf, ConfigError> {
+    let directory = source.existing_directory(adapter)?;
+    let program = directory.join("bin/kirin-worker");
+    if program.is_file() {
+        return Ok(directory);
+    }
+    let message = format!(
+        "`adapter` of app `{}`: there is no file {}, which every adapter has",
+        section.name.as_str(),
+        program.display()
+    );
+    Err(source.error(adapter.span(), message))
+}
+
+/// Returns the program that runs the adapter. A name without `/` is looked for when it starts.
+fn check_interpreter(
+    section: &AppSection,
+    program: &Written<String>,
+    source: &ConfigSource,
+) -> Result<PathBuf, ConfigError> {
+    if !program.is_empty() && !program.contains('/') {
+        return Ok(PathBuf::from(program.as_str()));
+    }
+    let path = source.path(program.as_str());
+    if path.is_file() {
+        return Ok(path);
+    }
+    let message = format!(
+        "`interpreter` of app `{}`: there is no file {}",
+        section.name.as_str(),
+        path.display()
+    );
+    Err(source.error(program.span(), message))
 }
 
 /// Checks that there is a slot for each worker.
@@ -187,4 +246,78 @@ fn check_slow(
         section.name.as_str()
     );
     Err(source.error(slow.span(), message))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kirin_workers::Language;
+
+    use super::*;
+    use crate::read;
+
+    /// Reads the keys of an application in a directory that has these files.
+    fn app(files: &[&str], keys: &str) -> Result<AppConfig, String> {
+        let directory = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = directory.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let text = format!(
+            "[[listener]]\naddress = \"8080\"\n[[app]]\nname = \"web\"\n{keys}\n[[route]]\n\
+             path = \"/\"\ntry = [\"app:web\"]\n"
+        );
+        let source = ConfigSource::from_text("kirin.toml", directory.path(), text);
+        let mut config = read(&source).map_err(|error| error.to_string())?;
+        let mut app = config.apps.remove(0);
+        for path in [&mut app.interpreter, &mut app.adapter].into_iter().flatten() {
+            if let Ok(below) = path.strip_prefix(directory.path()) {
+                *path = Path::new("DIRECTORY").join(below);
+            }
+        }
+        Ok(app)
+    }
+
+    #[test]
+    fn the_name_of_a_file_or_a_named_adapter_says_the_language() {
+        let files = ["app.psgi", "app.py", "config.ru", "app.rb", "app.js", "own/bin/kirin-worker"];
+        for (keys, language, interpreter, adapter) in [
+            ("load = \"app.psgi\"", Language::Perl, None, None),
+            ("load = \"app.py\"", Language::Python, None, None),
+            ("load = \"config.ru\"", Language::Ruby, None, None),
+            ("load = \"app.rb\"\ninterpreter = \"ruby3.4\"", Language::Ruby, Some("ruby3.4"), None),
+            (
+                "load = \"config.ru\"\ninterpreter = \"./app.rb\"",
+                Language::Ruby,
+                Some("DIRECTORY/app.rb"),
+                None,
+            ),
+            ("load = \"app.js\"", Language::Perl, None, None),
+            ("load = \"app.js\"\nadapter = \"own\"", Language::Other, None, Some("DIRECTORY/own")),
+            ("load = \"app.rb\"\nadapter = \"own\"", Language::Ruby, None, Some("DIRECTORY/own")),
+        ] {
+            let app = app(&files, keys).unwrap();
+            assert_eq!(app.code.language(), language, "{keys}");
+            assert_eq!(app.interpreter.as_deref(), interpreter.map(Path::new), "{keys}");
+            assert_eq!(app.adapter.as_deref(), adapter.map(Path::new), "{keys}");
+        }
+    }
+
+    #[test]
+    fn an_adapter_and_an_interpreter_that_are_not_there_are_errors() {
+        for (keys, parts) in [
+            ("adapter = \"own\"", ["kirin.toml:6:11", "there is no directory"]),
+            ("adapter = \"bin\"", ["kirin.toml:6:11", "bin/bin/kirin-worker, which every adapter"]),
+            ("interpreter = \"bin/ruby\"", ["kirin.toml:6:15", "there is no file"]),
+            ("interpreter = \"\"", ["kirin.toml:6:15", "there is no file"]),
+        ] {
+            let error = app(&["config.ru", "bin/x"], &format!("load = \"config.ru\"\n{keys}"));
+            let error = error.unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{keys}: {error}");
+            }
+        }
+    }
 }

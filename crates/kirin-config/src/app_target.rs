@@ -34,7 +34,8 @@ pub struct StaticFiles {
 }
 
 impl AppTarget {
-    /// Returns the application in a PSGI or Python file. `target` may also name the object in it.
+    /// Returns the application in a PSGI, Python or Ruby file. `target` may also name the object in
+    /// it.
     pub(crate) fn of_file(target: &str, file: &Path) -> Self {
         Self::new(target.to_owned(), file.parent().unwrap_or(Path::new("")).to_owned())
     }

@@ -24,7 +24,8 @@ const ANY_OTHER: &str = "*";
 
 /// What Kirin remembers of files between requests. Each event loop has one cache for all `files:`
 /// places of all routes, and one of the same size for the files that applications hand back
-/// ([files.md](files.md#the-open-file-cache)).
+/// ([files.md](files.md#the-open-file-cache)). A full cache takes a path at its second request, so
+/// that a crawler that requests each name once does not empty it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OpenFileCacheSection {

@@ -63,7 +63,7 @@ pub fn classify(target: &str, find_project: FindProject) -> Result<ServeTarget, 
         }
         return Err(format!(
             "`{target}`: no such file or directory; give a PSGI file, a Python file or module \
-             (app.py, main:app), a directory or an http:// address"
+             (app.py, main:app), a Rack file (config.ru), a directory or an http:// address"
         ));
     }
     let is_configuration = path.extension().is_some_and(|extension| extension == "toml");

@@ -42,6 +42,10 @@ pub fn find_app(directory: &Path) -> Result<Option<AppTarget>, String> {
             }
             app
         }
+        Plan::Ruby(plan) => {
+            let load = directory.join(plan.load).to_string_lossy().into_owned();
+            AppTarget::new(load, directory.to_owned())
+        }
         Plan::Python(plan) => {
             let mut app = AppTarget::new(plan.load, directory.to_owned());
             let files = plan.static_files.map(|files| StaticFiles {

@@ -81,10 +81,10 @@ fn candidates(project: &Project, sockets: &Path) -> Vec<Candidate> {
     [
         psgi,
         python::find(project),
+        ruby::find(project),
         php::find(project, sockets),
         procfile::find(project),
         catalyst,
-        ruby::find(project),
         server,
         generated.map(|site| static_site::of_generator(project, site)),
         container::find_compose(project),
@@ -106,6 +106,7 @@ fn shares_directory(chosen: &Plan, other: &Plan) -> bool {
     let directory = match chosen {
         Plan::Psgi(plan) => plan.public,
         Plan::Python(plan) => plan.static_files.as_ref().map(|files| files.directory.as_str()),
+        Plan::Ruby(plan) => plan.public,
         Plan::Php(plan) => Some(plan.root),
         Plan::Server(plan) => plan.public,
         Plan::Site(plan) => Some(plan.directory.as_str()),
@@ -139,8 +140,9 @@ fn nothing(directory: &Path, problems: &[Evidence]) -> String {
          kirin init looks for:\n  \
          a PSGI file (app.psgi, bin/app.psgi, script/…) or a script of Mojolicious\n  \
          Django (manage.py), or Flask, Bottle and others in app.py, main.py, wsgi.py\n  \
+         config.ru of a Ruby application (Rails, Sinatra and others)\n  \
          a front controller in PHP (public/index.php, index.php)\n  \
-         a Procfile, main.py, config.ru or package.json that starts a server\n  \
+         a Procfile, main.py or package.json that starts a server\n  \
          a static site: index.html at the top or in public, dist, build, out, _site, www, site, \
          htdocs\n  \
          a Dockerfile or a Compose file that names a port\n",

@@ -31,6 +31,8 @@ pub enum Plan {
     Psgi(PsgiPlan),
     /// Kirin starts workers of a Python application.
     Python(PythonPlan),
+    /// Kirin starts workers of a Ruby application.
+    Ruby(RubyPlan),
     /// A PHP application: php-fpm runs its scripts.
     Php(PhpPlan),
     /// Another server that the user starts.
@@ -63,6 +65,17 @@ pub struct PythonPlan {
     pub framework: &'static str,
     /// The files that Kirin serves without a worker.
     pub static_files: Option<StaticFiles>,
+}
+
+/// A Ruby application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RubyPlan {
+    /// The file to load.
+    pub load: &'static str,
+    /// The framework, if it is known.
+    pub framework: Option<&'static str>,
+    /// The directory whose files are at `/`.
+    pub public: Option<&'static str>,
 }
 
 /// Files of an application, at a path of their own.
@@ -143,6 +156,10 @@ impl Found {
             }
             Plan::Psgi(_) => "a PSGI application".into(),
             Plan::Python(plan) => format!("a Python application ({})", plan.framework),
+            Plan::Ruby(RubyPlan { framework: Some(framework), .. }) => {
+                format!("a Ruby application ({framework})")
+            }
+            Plan::Ruby(_) => "a Ruby application".into(),
             Plan::Php(_) => "a PHP application".into(),
             Plan::Server(server) => {
                 format!("an application that listens on port {}", server.port)

@@ -25,7 +25,8 @@ pub use config::config;
 pub use evidence::Evidence;
 pub use find::{InitError, find, find_with_sockets};
 pub use found::{
-    FilesOnly, Found, PhpPlan, Plan, PsgiPlan, PythonPlan, ServerPlan, SitePlan, StaticFiles, Step,
+    FilesOnly, Found, PhpPlan, Plan, PsgiPlan, PythonPlan, RubyPlan, ServerPlan, SitePlan,
+    StaticFiles, Step,
 };
 
 #[cfg(test)]

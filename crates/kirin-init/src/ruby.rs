@@ -1,30 +1,59 @@
-//! Web applications in Ruby. Kirin is in front of Puma, which the user starts.
+//! Web applications in Ruby, which speak Rack.
 
 use crate::evidence::Evidence;
-use crate::found::{Candidate, Plan, ServerPlan, Step};
-use crate::project::Project;
+use crate::found::{Candidate, Plan, RubyPlan, Step};
+use crate::project::{Project, Text};
+
+/// The file that starts the application.
+const FILE: &str = "config.ru";
 
 /// Finds a Rack application.
 pub(crate) fn find(project: &Project) -> Option<Candidate> {
-    if !project.is_file("config.ru") {
+    if !project.is_file(FILE) {
         return None;
     }
     let is_rails = project.is_file("config/application.rb");
-    let (port, fact) = match is_rails {
-        true => (3000, "starts a Rails application"),
-        false => (9292, "starts a Rack application"),
+    let mut evidence = Vec::new();
+    let framework = match is_rails {
+        true => {
+            evidence.push(Evidence::of_file(FILE, "starts a Rails application"));
+            evidence.push(Evidence::of_file("config/application.rb", "is a part of Rails"));
+            Some("Rails")
+        }
+        false => {
+            evidence.push(Evidence::of_file(FILE, "starts a Rack application"));
+            let text = project.text(FILE);
+            let known = text.as_ref().and_then(framework_of);
+            known.map(|(name, line)| {
+                evidence.push(Evidence::of_line(FILE, Some(line), format!("uses {name}")));
+                name
+            })
+        }
     };
-    let mut evidence = vec![Evidence::of_file("config.ru", fact)];
-    if is_rails {
-        evidence.push(Evidence::of_file("config/application.rb", "is a part of Rails"));
-    }
     // Rack applications leave the files in `public` to the web server.
     let public = project.is_directory("public").then_some("public");
     if let Some(public) = public {
         evidence.push(Evidence::of_file(public, "has the files for visitors"));
     }
-    let plan = ServerPlan { port, is_guess: false, public };
-    let command = format!("bundle exec puma -b tcp://127.0.0.1:{port}");
-    let steps = vec![Step { purpose: "start the application", command }];
-    Some(Candidate { plan: Plan::Server(plan), evidence, steps })
+    let mut steps = Vec::new();
+    if project.is_file("Gemfile") {
+        evidence.push(Evidence::of_file("Gemfile", "lists the gems that the application needs"));
+        let purpose = "install the gems, if they are not there";
+        steps.push(Step { purpose, command: "bundle install".into() });
+    }
+    // Rails builds assets while it runs, but not in production.
+    let has_sources = || project.is_directory("app/assets");
+    if is_rails && has_sources() && !project.is_directory("public/assets") {
+        let command = "RAILS_ENV=production bin/rails assets:precompile".into();
+        steps.push(Step { purpose: "build the assets", command });
+    }
+    let plan = RubyPlan { load: FILE, framework, public };
+    Some(Candidate { plan: Plan::Ruby(plan), evidence, steps })
+}
+
+/// Returns the framework that a Rack file uses, and the line.
+fn framework_of(text: &Text) -> Option<(&'static str, usize)> {
+    ["Sinatra", "Hanami", "Roda", "Grape", "Padrino"]
+        .into_iter()
+        .find_map(|name| text.line_with(name).map(|line| (name, line)))
 }

@@ -11,6 +11,10 @@ pub enum Language {
     Perl,
     /// Python, with WSGI or ASGI.
     Python,
+    /// Ruby, with Rack.
+    Ruby,
+    /// A language that only the adapter knows.
+    Other,
 }
 
 /// The code of an application.
@@ -28,6 +32,10 @@ pub enum AppCode {
     /// A Python module that the interpreter finds, with or without a name in it:
     /// `package.module:NAME`.
     PythonModule(String),
+    /// A Rack file (`config.ru`), or a Ruby file that has a Rack application.
+    RubyFile(PathBuf),
+    /// A file for an adapter that the configuration names.
+    OtherFile(PathBuf),
 }
 
 impl AppCode {
@@ -37,14 +45,17 @@ impl AppCode {
     /// no such file, and the module is in `directory`.
     pub fn parse(text: &str, base: &Path, directory: &Path) -> Self {
         let file = base.join(text);
-        if has_python_name(text) {
+        if has_extension(text, &["py"]) {
             return Self::PythonFile { file, object: None };
+        }
+        if has_extension(text, &["ru", "rb"]) {
+            return Self::RubyFile(file);
         }
         if file.is_file() {
             return Self::Psgi(file);
         }
         match text.rsplit_once(':') {
-            Some((path, object)) if has_python_name(path) && is_object_name(object) => {
+            Some((path, object)) if has_extension(path, &["py"]) && is_object_name(object) => {
                 let object = Some(object.to_owned());
                 Self::PythonFile { file: base.join(path), object }
             }
@@ -58,19 +69,34 @@ impl AppCode {
         }
     }
 
+    /// Returns the code for an adapter that the configuration names. Only that adapter need know
+    /// the language of a file if its name does not say it.
+    #[must_use]
+    pub fn with_named_adapter(self) -> Self {
+        match self {
+            Self::Psgi(file) if !has_extension(&file, &["psgi", "pl"]) => Self::OtherFile(file),
+            known => known,
+        }
+    }
+
     /// Returns the language.
     pub fn language(&self) -> Language {
         match self {
             Self::Psgi(_) => Language::Perl,
             Self::PythonFile { .. } | Self::PythonModule(_) => Language::Python,
+            Self::RubyFile(_) => Language::Ruby,
+            Self::OtherFile(_) => Language::Other,
         }
     }
 
     /// Returns the file; `None` for a module.
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::Psgi(file) | Self::PythonFile { file, .. } => Some(file),
             Self::PythonModule(_) => None,
+            Self::Psgi(file)
+            | Self::PythonFile { file, .. }
+            | Self::RubyFile(file)
+            | Self::OtherFile(file) => Some(file),
         }
     }
 
@@ -78,7 +104,9 @@ impl AppCode {
     pub(crate) fn argument(&self, file: Option<PathBuf>) -> OsString {
         match self {
             Self::PythonModule(name) => name.into(),
-            Self::Psgi(path) => file.unwrap_or_else(|| path.clone()).into_os_string(),
+            Self::Psgi(path) | Self::RubyFile(path) | Self::OtherFile(path) => {
+                file.unwrap_or_else(|| path.clone()).into_os_string()
+            }
             Self::PythonFile { file: path, object } => {
                 let mut argument = file.unwrap_or_else(|| path.clone()).into_os_string();
                 if let Some(object) = object {
@@ -94,9 +122,10 @@ impl AppCode {
 impl fmt::Display for AppCode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Psgi(file) | Self::PythonFile { file, object: None } => {
-                file.display().fmt(formatter)
-            }
+            Self::Psgi(file)
+            | Self::PythonFile { file, object: None }
+            | Self::RubyFile(file)
+            | Self::OtherFile(file) => file.display().fmt(formatter),
             Self::PythonFile { file, object: Some(object) } => {
                 write!(formatter, "{}:{object}", file.display())
             }
@@ -105,8 +134,9 @@ impl fmt::Display for AppCode {
     }
 }
 
-fn has_python_name(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|extension| extension == "py")
+fn has_extension(path: impl AsRef<Path>, extensions: &[&str]) -> bool {
+    let extension = path.as_ref().extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| extensions.contains(&extension))
 }
 
 /// Returns whether `text` is names with dots between them.
@@ -169,12 +199,35 @@ mod tests {
             // A file of this name comes first.
             ("two.wsgi", psgi("two.wsgi")),
             ("/srv/a.py", AppCode::PythonFile { file: "/srv/a.py".into(), object: None }),
+            ("config.ru", AppCode::RubyFile(at("config.ru"))),
+            ("web/other.ru", AppCode::RubyFile(at("web/other.ru"))),
+            ("/srv/app.rb", AppCode::RubyFile("/srv/app.rb".into())),
+            ("app.js", psgi("app.js")),
         ] {
             assert_eq!(
                 AppCode::parse(text, directory.path(), directory.path()),
                 expected,
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn a_named_adapter_knows_languages_that_kirin_does_not() {
+        let named = |text: &str| {
+            AppCode::parse(text, Path::new(""), Path::new("")).with_named_adapter().language()
+        };
+        for (text, language) in [
+            ("app.js", Language::Other),
+            ("web/app.php", Language::Other),
+            ("server", Language::Other),
+            ("app.psgi", Language::Perl),
+            ("script.pl", Language::Perl),
+            ("app.py", Language::Python),
+            ("main:app", Language::Python),
+            ("config.ru", Language::Ruby),
+        ] {
+            assert_eq!(named(text), language, "{text}");
         }
     }
 
@@ -189,5 +242,6 @@ mod tests {
         assert_eq!(argument("app.py"), "/srv/site/app.py");
         assert_eq!(argument("app.py:make()"), "/srv/site/app.py:make()");
         assert_eq!(argument("main:app"), "main:app");
+        assert_eq!(argument("config.ru"), "/srv/site/config.ru");
     }
 }

@@ -53,11 +53,11 @@ pub struct AppConfig {
     pub workers: usize,
     /// Whether the parent loads the application. Default: [`Preload::Auto`].
     pub preload: Preload,
-    /// The Perl or Python to run. Default: `perl` in `PATH`; the Python of a virtual environment,
-    /// or `python3` in `PATH`.
+    /// The program that runs the adapter. Default: `perl` or `ruby` in `PATH`; the Python of a
+    /// virtual environment, or `python3` in `PATH`. The adapter of another language runs itself.
     pub interpreter: Option<PathBuf>,
-    /// The directory of the language's adapter, with `bin`. Default: searched beside the program,
-    /// in its source tree and among the modules that the interpreter finds.
+    /// The directory of the adapter, which has `bin/kirin-worker`. Default: searched beside the
+    /// program, in its source tree and among the modules that the interpreter finds.
     pub adapter: Option<PathBuf>,
     /// Requests after which a worker is replaced, less a random part of up to a tenth. Default:
     /// never.

@@ -32,6 +32,16 @@ pub enum AppError {
         /// The program that was looked for.
         program: String,
     },
+    /// The directory that the configuration names as the adapter has none.
+    #[error(
+        "app `{app}`: {} is no adapter of Kirin: it has no file bin/kirin-worker", directory.display()
+    )]
+    NotAnAdapter {
+        /// The application's name.
+        app: String,
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The adapter was not found.
     #[error("app `{app}`: {}", missing_adapter(*language, searched))]
     NoAdapter {
@@ -109,8 +119,15 @@ impl AppError {
 fn missing_interpreter(language: Language, program: &str) -> String {
     let is_path = program.contains('/');
     match language {
+        Language::Ruby if program == "ruby" => {
+            "there is no `ruby` in PATH; install it (`apt-get install ruby`)".into()
+        }
         _ if !is_path => format!("there is no `{program}` in PATH; install it"),
-        Language::Perl => format!("there is no {program}"),
+        Language::Perl | Language::Ruby => format!("there is no {program}"),
+        Language::Other => format!(
+            "{program} cannot be run: there is no such program, or the first line of this one \
+             names one that is not there"
+        ),
         Language::Python => format!(
             "there is no {program}; make the virtual environment again, or name another one in \
              VIRTUAL_ENV"
@@ -120,11 +137,35 @@ fn missing_interpreter(language: Language, program: &str) -> String {
 
 fn missing_adapter(language: Language, searched: &str) -> String {
     let (name, module) = match language {
+        Language::Other => return "no adapter is named that can load it".into(),
         Language::Perl => ("Perl", "Kirin::AppParent in Perl's @INC"),
         Language::Python => ("Python", "`kirin` among the modules of this Python"),
+        Language::Ruby => ("Ruby", "`kirin` among the gems of this Ruby"),
     };
     format!(
         "the {name} adapter was not found in {searched}, nor is {module}; install the package of \
          Kirin whole"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_ruby_is_named_with_what_to_do() {
+        for (language, program, message) in [
+            (Language::Perl, "perl", "there is no `perl` in PATH; install it"),
+            (
+                Language::Ruby,
+                "ruby",
+                "there is no `ruby` in PATH; install it (`apt-get install ruby`)",
+            ),
+            (Language::Ruby, "ruby3.4", "there is no `ruby3.4` in PATH; install it"),
+            (Language::Ruby, "/opt/ruby", "there is no /opt/ruby"),
+            (Language::Other, "node", "there is no `node` in PATH; install it"),
+        ] {
+            assert_eq!(missing_interpreter(language, program), message);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //!
 //! [`App::start`] starts an application's parent process and its supervisor. A route calls
 //! [`App::answer`] for each request. `docs/worker-protocol.md` describes the protocol, and
-//! `adapters/perl` and `adapters/python` implement the other half.
+//! `adapters/perl`, `adapters/python` and `adapters/ruby` implement the other half.
 //!
 //! The way of a request: `answer` encodes the head, kirin-http spools the body, `pool` finds a
 //! worker, `exchange` sends the request and reads the response. `response_pump` reads a large body,

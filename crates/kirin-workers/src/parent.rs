@@ -142,11 +142,11 @@ impl Parent {
 
         let mut child = command.spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => AppError::no_interpreter(config, &adapter.program),
-            _ => failed("cannot start the interpreter", error),
+            _ => failed(&format!("cannot start {}", adapter.program.display()), error),
         })?;
         let no_pid = || {
             let error = std::io::Error::other("it has no process id");
-            failed("cannot start the interpreter", error)
+            failed("cannot start the adapter", error)
         };
         let group =
             child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or_else(no_pid)?;

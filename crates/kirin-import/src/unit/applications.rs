@@ -1,4 +1,5 @@
-//! `applications`: those in Perl and Python run in Kirin, all others stay servers of their own.
+//! `applications`: those in Perl, Python and Ruby run in Kirin, all others stay servers of their
+//! own.
 
 use toml::{Table, Value};
 
@@ -14,6 +15,7 @@ use crate::unit::targets::Targets;
 enum Language {
     Perl,
     Python,
+    Ruby,
 }
 
 /// Reads an application.
@@ -23,6 +25,7 @@ pub(crate) fn application(entry: &Entry, place: &Place, draft: &mut Draft, targe
     match language {
         "perl" => in_workers(entry, Language::Perl, place, draft, targets),
         "python" => in_workers(entry, Language::Python, place, draft, targets),
+        "ruby" => in_workers(entry, Language::Ruby, place, draft, targets),
         _ => other(entry, language, place, draft, targets),
     }
 }
@@ -52,7 +55,7 @@ fn in_workers(
         let name = draft.app_names.take(&wanted);
         app.set("name", name.as_str());
         let load = match language {
-            Language::Perl => {
+            Language::Perl | Language::Ruby => {
                 node.get("script").and_then(Node::text).map(|it| joined(directory, it))
             }
             Language::Python => python::load(node),
@@ -62,6 +65,7 @@ fn in_workers(
             load.unwrap_or_else(|| {
                 let (key, file) = match language {
                     Language::Perl => ("script", joined(directory, "app.psgi")),
+                    Language::Ruby => ("script", joined(directory, "config.ru")),
                     Language::Python => ("module", "app:application".to_owned()),
                 };
                 let text = format!("it has no `{key}`: write what Kirin shall load into `load`");
@@ -90,8 +94,12 @@ fn settings(entry: &Entry, language: Language, place: &Place, draft: &mut Draft)
         let place = at(key.line);
         match (key.key.as_str(), key.node.text()) {
             ("type", _) => draft.notes.carried(&place, &directive, ""),
-            ("script", Some(_)) if language == Language::Perl => {
+            ("script", Some(_)) if language != Language::Python => {
                 draft.notes.carried(&place, &directive, "");
+            }
+            ("hooks", _) if language == Language::Ruby => {
+                let text = "write its hooks into config/kirin.rb (docs/ruby.md)";
+                draft.notes.left_out(&place, &directive, text);
             }
             (key, _) if language == Language::Python && python::KEYS.contains(&key) => {
                 draft.notes.carried(&place, &directive, "");
@@ -200,7 +208,6 @@ fn other(entry: &Entry, language: &str, place: &Place, draft: &mut Draft, target
     let directive = format!("\"{}\": {{\"type\": \"{language}\", …}}", entry.key);
     let advice = match language {
         "php" => "run it in php-fpm, and write its socket into `servers` (docs/proxy.md)",
-        "ruby" => "run it in Puma or another server, and write its address into `servers`",
         "wasm" | "wasm-wasi-component" => {
             "Kirin runs no WebAssembly: run it in a server of its \
                                            own, and write its address into `servers`"

@@ -241,13 +241,31 @@ fn other_applications_lead_to_an_upstream() {
         "routes": [{ "match": { "uri": "*.php" }, "action": { "pass": "applications/p/all" } },
             { "action": { "pass": "applications/w" } }],
         "applications": {
-            "w": { "type": "ruby", "script": "config.ru" },
+            "w": { "type": "external", "executable": "server" },
             "p": { "type": "php", "targets": { "all": { "root": "/srv/p", "script": "i.php" } } } } }"#,
         &[
             "path = \"*.php\"\ntry = [\"proxy:p-all\"]",
             "servers = [\"fastcgi://unix:/run/php/php-fpm.sock\"]\nroot = \"/srv/p\"\nindex = \"i.php\"",
             "path = \"/\"\ntry = [\"proxy:w\"]",
-            "run it in Puma or another server",
+            "let it listen for HTTP itself",
+        ],
+    );
+}
+
+#[test]
+fn an_application_in_ruby_runs_in_kirin() {
+    check_parts(
+        import,
+        r#"{ "listeners": { "*:80": { "pass": "applications/shop" } },
+        "applications": { "shop": {
+            "type": "ruby 3.1", "script": "config.ru", "working_directory": "/srv/shop",
+            "hooks": "hooks.rb", "threads": 5, "processes": 4 } } }"#,
+        &[
+            "name = \"shop\"\nload = \"/srv/shop/config.ru\"\ndirectory = \"/srv/shop\"\n\
+             workers = 4",
+            "try = [\"app:shop\"]",
+            "- \"hooks\": \"hooks.rb\": write its hooks into config/kirin.rb",
+            "- \"threads\": 5: a worker of Kirin serves one request at a time",
         ],
     );
 }

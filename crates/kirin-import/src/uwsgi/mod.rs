@@ -9,6 +9,7 @@ mod options;
 mod placeholders;
 mod python;
 mod routing;
+mod ruby;
 mod server;
 mod statics;
 #[cfg(test)]
@@ -44,14 +45,22 @@ pub fn import(file: &str, files: &dyn Files) -> Result<Import, ImportError> {
     draft.finish(&start)
 }
 
+/// A language that Kirin runs.
+#[derive(Clone, Copy, PartialEq)]
+enum Language {
+    Perl,
+    Python,
+    Ruby,
+}
+
 /// What the options have said so far.
 struct Importer {
     /// The place of the application: `app:NAME` or `proxy:NAME`.
     place: String,
     /// Where the application stands.
     comment: String,
-    /// Whether the application is in Python, if Kirin runs it.
-    in_python: bool,
+    /// The language of the application, if Kirin runs it.
+    language: Option<Language>,
     has_http: bool,
     /// Whether uWSGI itself decides by rules.
     has_rules: bool,
@@ -69,10 +78,13 @@ impl Importer {
         let psgi = options.iter().find(|option| option.key == "psgi" && !option.conditional);
         let stem = start.file.rsplit('/').next().unwrap_or_default();
         let name = stem.split('.').next().unwrap_or_default();
-        let psgi = psgi.map(|option| (option, option.value.clone()));
-        let in_python = psgi.is_none();
-        let (place, comment) = match psgi.or_else(|| python::application(options)) {
-            Some((option, load)) => {
+        let psgi = psgi.map(|option| (Language::Perl, (option, option.value.clone())));
+        let found = psgi
+            .or_else(|| Some((Language::Ruby, ruby::application(options)?)))
+            .or_else(|| Some((Language::Python, python::application(options)?)));
+        let language = found.as_ref().map(|(language, _)| *language);
+        let (place, comment) = match found {
+            Some((_, (option, load))) => {
                 let name = draft.app_names.take(name);
                 draft.apps.push(application(option, &load, &name));
                 (format!("app:{name}"), option.place.to_string())
@@ -83,7 +95,7 @@ impl Importer {
         let has_rules = options.iter().any(|option| option.key.starts_with("route"));
         Self {
             place,
-            in_python,
+            language,
             has_rules,
             comment,
             has_http,
@@ -107,7 +119,8 @@ impl Importer {
         let switched_off = truth(&option.value) == Some(false);
         let done = socket(option, draft, self.has_http)
             || app_option(option, draft)
-            || (self.in_python && python::option(option, draft))
+            || (self.language == Some(Language::Python) && python::option(option, draft))
+            || (self.language == Some(Language::Ruby) && ruby::option(option, draft))
             || self.statics.option(option, draft, &self.place)
             || self.log.option(option, draft)
             || self.other(option, draft);
@@ -187,7 +200,8 @@ impl Importer {
     fn mount(&mut self, option: &UwsgiOption, draft: &mut Draft) -> bool {
         let Some((path, script)) = option.value.split_once('=') else { return false };
         let extension = script.rsplit_once('.').map(|(_, extension)| extension);
-        let (Some(path), true) = (PathPattern::below(path), extension == Some("psgi")) else {
+        let is_known = matches!(extension, Some("psgi" | "ru"));
+        let (Some(path), true) = (PathPattern::below(path), is_known) else {
             return false;
         };
         let name = format!("app{}", path.start().replace('/', "-"));

@@ -58,8 +58,8 @@ pub(crate) fn other_server(
     let server = found.unwrap_or_else(|| "127.0.0.1:3031".to_owned());
     keys.set("servers", vec![format!("uwsgi://{server}")]);
     let upstream = draft.upstreams.add(name, keys);
-    let text = "Kirin runs applications in Perl and Python, if the file names one (`psgi`, \
-                `module`, `wsgi-file` with a .py file). Keep uWSGI running with a `socket`, and \
+    let text = "Kirin runs applications in Perl, Python and Ruby, if the file names one \
+                (`psgi`, `module`, `wsgi-file` with a .py file, `rack` with a .ru file). Keep uWSGI running with a `socket`, and \
                 Kirin passes requests to it by its own protocol (docs/proxy.md)";
     draft.notes.left_out(start, "[uwsgi]", text);
     (format!("proxy:{upstream}"), start.to_string())

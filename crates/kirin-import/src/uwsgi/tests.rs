@@ -119,6 +119,24 @@ fn what_python_loads_is_named_as_kirin_names_it() {
 }
 
 #[test]
+fn a_rack_file_is_loaded() {
+    check_parts(
+        import,
+        "[uwsgi]\nhttp = :80\nrack = config.ru\nchdir = /srv/shop\nprocesses = 3\n\
+         rbrequire = bundler/setup\nenv = RACK_ENV=staging\nmount = /wiki=wiki.ru\n",
+        &[
+            "load = \"/srv/shop/config.ru\"\nworkers = 3\ndirectory = \"/srv/shop\"\n\
+             env = { RACK_ENV = \"staging\" }",
+            "load = \"/srv/shop/wiki.ru\"",
+            "path = \"/\"\ntry = [\"app:f\"]",
+            "3 + rack = config.ru: A request may take",
+            "6 - rbrequire = bundler/setup: write `require` into the Rack file",
+        ],
+    );
+    check_parts(import, "[uwsgi]\nhttp = :80\nrack = app\n", &["uwsgi://127.0.0.1:3031"]);
+}
+
+#[test]
 fn an_application_that_kirin_cannot_run_stays_in_uwsgi() {
     check_parts(
         import,
@@ -132,7 +150,7 @@ fn an_application_that_kirin_cannot_run_stays_in_uwsgi() {
             "3 = socket = 127.0.0.1:3031: it stays in uWSGI",
             "4 = wsgi-file = app.wsgi: it stays in uWSGI",
             "7 = uid = www: it stays in uWSGI",
-            "1 - [uwsgi]: Kirin runs applications in Perl and Python",
+            "1 - [uwsgi]: Kirin runs applications in Perl, Python and Ruby",
         ],
     );
 }

@@ -17,6 +17,7 @@ pub fn config(found: &Found) -> String {
     match &found.plan {
         Plan::Psgi(plan) => places::psgi(&mut text, plan),
         Plan::Python(plan) => places::python(&mut text, plan, &found.steps),
+        Plan::Ruby(plan) => places::ruby(&mut text, plan, &found.steps),
         Plan::Php(plan) => places::php(&mut text, plan),
         Plan::Server(plan) => places::server(&mut text, plan, &found.steps),
         Plan::Site(plan) => places::site(&mut text, plan, &found.steps),

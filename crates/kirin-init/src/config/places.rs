@@ -1,7 +1,7 @@
 //! The places of each kind of project, and the routes to them.
 
 use crate::config::toml_text::{TomlText, quoted};
-use crate::found::{PhpPlan, PsgiPlan, PythonPlan, ServerPlan, SitePlan, Step};
+use crate::found::{PhpPlan, PsgiPlan, PythonPlan, RubyPlan, ServerPlan, SitePlan, Step};
 
 /// Writes an application that Kirin runs.
 pub(super) fn psgi(text: &mut TomlText, plan: &PsgiPlan) {
@@ -18,20 +18,7 @@ pub(super) fn psgi(text: &mut TomlText, plan: &PsgiPlan) {
     text.off("workers = 10");
     text.blank();
 
-    let files = match plan.public {
-        Some(_) => "files in public, ",
-        None => "",
-    };
-    text.comment(&format!(
-        "All paths. Kirin asks in this order: pages that the application has put into memory, \
-         {files}the application."
-    ));
-    route(text, "/");
-    match plan.public {
-        Some(public) => places(text, &["store", &files_in(public), "app:web"]),
-        None => places(text, &["store", "app:web"]),
-    }
-    response_settings(text, true);
+    all_paths(text, plan.public);
     if let Some(parent) = plan.static_parent {
         text.blank();
         let directory = if parent == "." { "static" } else { "root/static" };
@@ -69,6 +56,50 @@ pub(super) fn python(text: &mut TomlText, plan: &PythonPlan, steps: &[Step]) {
         places(text, &[&files_in(&files.directory)]);
         text.line("rewrite = \"/\"");
     }
+}
+
+/// Writes a Ruby application that Kirin runs.
+pub(super) fn ruby(text: &mut TomlText, plan: &RubyPlan, steps: &[Step]) {
+    for step in steps {
+        text.comment(&format!("Before `kirin serve`, {}: {}", step.purpose, step.command));
+    }
+    text.comment("The application. Kirin starts its workers and replaces those that end.");
+    text.line("[[app]]");
+    text.line("name = \"web\"");
+    text.line(&format!("load = {}", quoted(plan.load)));
+    text.comment("It runs for production, unless this says otherwise:");
+    text.off("env = { RACK_ENV = \"development\" }");
+    text.comment("The Ruby to run, if it is not the one in PATH:");
+    text.off("interpreter = \"ruby\"");
+    text.comment("Each worker serves one request at a time. The default is 5.");
+    text.off("workers = 10");
+    text.blank();
+    all_paths(text, plan.public);
+    if plan.framework == Some("Rails") && plan.public.is_some() {
+        text.blank();
+        text.comment("The names of these files change with their contents: browsers keep them.");
+        route(text, "/assets");
+        places(text, &["files:public", "app:web"]);
+        text.line("immutable = true");
+    }
+}
+
+/// Writes the route of an application that leaves the files in `public` to the web server.
+fn all_paths(text: &mut TomlText, public: Option<&str>) {
+    let files = match public {
+        Some(_) => "files in public, ",
+        None => "",
+    };
+    text.comment(&format!(
+        "All paths. Kirin asks in this order: pages that the application has put into memory, \
+         {files}the application."
+    ));
+    route(text, "/");
+    match public {
+        Some(public) => places(text, &["store", &files_in(public), "app:web"]),
+        None => places(text, &["store", "app:web"]),
+    }
+    response_settings(text, true);
 }
 
 /// Writes php-fpm, the document root, and what is not public in it.

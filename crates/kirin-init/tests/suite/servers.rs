@@ -2,7 +2,7 @@
 
 use crate::support::{Layout, check};
 
-pub const LAYOUTS: [Layout; 17] = [
+pub const LAYOUTS: [Layout; 18] = [
     Layout {
         name: "a_procfile_names_the_port",
         files: &[
@@ -199,40 +199,67 @@ Next:
         files: &[
             ("config.ru", "run Rails.application\n"),
             ("config/application.rb", ""),
+            ("Gemfile", "gem 'rails'\n"),
+            ("app/assets/a.css", ""),
+            ("Procfile", "web: bundle exec puma -p 3000\n"),
             ("public/404.html", "x"),
             ("package.json", r#"{"dependencies": {"esbuild": "1"}}"#),
         ],
-        settings: r#"[[upstream]]
+        settings: r#"[[app]]
 name = "web"
-servers = ["http://127.0.0.1:3000"]
+load = "config.ru"
 [[route]]
 path = "/"
-try = ["store", "files:public", "proxy:web"]
+try = ["store", "files:public", "app:web"]
+[[route]]
+path = "/assets"
+try = ["files:public", "app:web"]
+immutable = true
 "#,
-        report: "Found an application that listens on port 3000:
+        report: "Found a Ruby application (Rails):
   config.ru starts a Rails application
   config/application.rb is a part of Rails
   public has the files for visitors
+  Gemfile lists the gems that the application needs
+Found too, and not used:
+  Procfile (line 1) starts the web process: bundle exec puma -p 3000
 Next:
-  bundle exec puma -b tcp://127.0.0.1:3000    # start the application
-  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
+  bundle install    # install the gems, if they are not there
+  RAILS_ENV=production bin/rails assets:precompile    # build the assets
+  kirin serve    # then open http://127.0.0.1:8080/
 ",
     },
     Layout {
         name: "a_rack_application",
         files: &[("config.ru", "run App\n")],
-        settings: r#"[[upstream]]
+        settings: r#"[[app]]
 name = "web"
-servers = ["http://127.0.0.1:9292"]
+load = "config.ru"
 [[route]]
 path = "/"
-try = ["store", "proxy:web"]
+try = ["store", "app:web"]
 "#,
-        report: "Found an application that listens on port 9292:
+        report: "Found a Ruby application:
   config.ru starts a Rack application
 Next:
-  bundle exec puma -b tcp://127.0.0.1:9292    # start the application
-  kirin serve    # in another terminal; then open http://127.0.0.1:8080/
+  kirin serve    # then open http://127.0.0.1:8080/
+",
+    },
+    Layout {
+        name: "sinatra",
+        files: &[("config.ru", "require './app'\nrun Sinatra::Application\n")],
+        settings: r#"[[app]]
+name = "web"
+load = "config.ru"
+[[route]]
+path = "/"
+try = ["store", "app:web"]
+"#,
+        report: "Found a Ruby application (Sinatra):
+  config.ru starts a Rack application
+  config.ru (line 2) uses Sinatra
+Next:
+  kirin serve    # then open http://127.0.0.1:8080/
 ",
     },
     Layout {

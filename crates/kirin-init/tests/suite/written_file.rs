@@ -111,6 +111,7 @@ fn parsed(config: &str) -> toml::Table {
 fn a_project_is_served_as_kirin_serve_does_without_a_file() {
     for (files, target) in [
         (vec![("app.psgi", ""), ("public/a", "")], "app.psgi"),
+        (vec![("config.ru", ""), ("public/a", "")], "config.ru"),
         (vec![("compose.yml", "ports:\n- 3000:80")], "http://127.0.0.1:3000"),
     ] {
         let project = project(&files);

@@ -5,7 +5,7 @@
 pub enum StackError {
     /// The greeting of the worker had no layout.
     #[error(
-        "its adapter does not say where the stack is: it is an old one, or for an interpreter that it does not know"
+        "its adapter does not say where the stack is: it is for another language than Perl and Python, or an old one, or for an interpreter that it does not know"
     )]
     NoLayout,
     /// The kernel refuses.

@@ -68,7 +68,8 @@ fn a_missing_file_perl_or_adapter_is_an_error_that_names_it() {
         .err()
         .unwrap();
     assert!(
-        matches!(&error, AppError::NoAdapter { .. }) && error.to_string().contains("/nonexistent"),
+        matches!(&error, AppError::NotAnAdapter { .. })
+            && error.to_string().contains("/nonexistent"),
         "{error}"
     );
 }

@@ -27,6 +27,7 @@ use crate::init::Init;
     after_help = "Examples:
   kirin serve app.psgi               a PSGI application, and ./public beside it
   kirin serve app.py, main:app       a Python application, WSGI or ASGI
+  kirin serve config.ru              a Ruby application, with Rack
   kirin serve ./public               a directory
   kirin serve http://127.0.0.1:3000  another HTTP server
   kirin serve --domain example.org app.psgi    to the world: https, with a certificate of Let's Encrypt

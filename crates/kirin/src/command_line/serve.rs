@@ -18,8 +18,9 @@ const DEFAULT_HTTPS_ADDRESS: &str = "*:443";
 /// The arguments of `kirin serve`.
 #[derive(Args)]
 pub struct Serve {
-    /// A PSGI file, a Python file or module (app.py, main:app), a directory or the address of a
-    /// server, such as http://127.0.0.1:3000; default: the configuration file kirin.toml
+    /// A PSGI file, a Python file or module (app.py, main:app), a Rack file (config.ru), a
+    /// directory or the address of a server, such as http://127.0.0.1:3000; default: the
+    /// configuration file kirin.toml
     target: Option<String>,
     /// A configuration file
     #[arg(long, short, value_name = "FILE", conflicts_with = "target")]
@@ -217,7 +218,7 @@ impl Serve {
 
 fn nothing_to_serve() -> String {
     format!(
-        "nothing to serve: name a PSGI or Python file, a directory, an http:// address or --config FILE \
+        "nothing to serve: name a PSGI, Python or Rack file, a directory, an http:// address or --config FILE \
          (there is no ./{DEFAULT_FILE}; `kirin init` writes one for a project)"
     )
 }

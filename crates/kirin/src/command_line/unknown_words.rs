@@ -36,7 +36,8 @@ const OPTIONS: [(&[&str], &str); 7] = [
     ),
     (
         &["-E", "--env"],
-        "`PLACK_ENV=deployment kirin serve app.psgi`; in a file it is `env` of the [[app]]",
+        "`PLACK_ENV=deployment kirin serve app.psgi`, `RACK_ENV=development kirin serve config.ru`; in a \
+         file it is `env` of the [[app]]",
     ),
     (&["-r", "-R", "--reload"], "`kirin reload --apps` loads a changed application again"),
     (&["-s", "--server"], "Kirin is the server: `kirin serve app.psgi`"),
@@ -121,6 +122,9 @@ fn tip(word: &str, known: &[(&[&str], &str)]) -> Option<String> {
     if known.is_empty() || word.starts_with('-') {
         return None;
     }
-    let is_target = word.contains("://") || word.ends_with(".psgi") || Path::new(word).exists();
+    let is_target = word.contains("://")
+        || word.ends_with(".psgi")
+        || word.ends_with(".ru")
+        || Path::new(word).exists();
     is_target.then(|| format!("to serve it: `kirin serve {word}`"))
 }

@@ -79,7 +79,11 @@ const COMMANDS: &[WrongCommand] = &[
     (&["memcached", "-m", "x"], 64, &["-m x", "from 1 to"]),
     // What is missing.
     (&[], USAGE, &["Usage: kirin <COMMAND>", "serve "]),
-    (&["serve"], 1, &["a PSGI or Python file, a directory, an http:// address or --config FILE"]),
+    (
+        &["serve"],
+        1,
+        &["a PSGI, Python or Rack file, a directory, an http:// address or --config FILE"],
+    ),
     (&["purge"], USAGE, &["--key <KEY>|--prefix <PREFIX>|--tag <TAG>"]),
     (&["purge", "--soft"], USAGE, &["--key <KEY>|--prefix <PREFIX>|--tag <TAG>"]),
     (&["explain"], USAGE, &["<URL>"]),

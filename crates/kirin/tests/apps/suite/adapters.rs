@@ -15,6 +15,8 @@ pub enum Adapter {
     Python,
     /// ASGI, in Python.
     Asgi,
+    /// Rack.
+    Ruby,
 }
 
 /// A way in which requests and answers go between Kirin and a worker.
@@ -30,7 +32,7 @@ pub enum HandOver {
 }
 
 impl Adapter {
-    pub const ALL: [Self; 3] = [Self::Perl, Self::Python, Self::Asgi];
+    pub const ALL: [Self; 4] = [Self::Perl, Self::Python, Self::Asgi, Self::Ruby];
 
     /// Returns the name in `not_for`.
     pub fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Adapter {
             Self::Perl => "perl",
             Self::Python => "python",
             Self::Asgi => "asgi",
+            Self::Ruby => "ruby",
         }
     }
 
@@ -47,13 +50,14 @@ impl Adapter {
             Self::Perl => "app.psgi",
             Self::Python => "app.py",
             Self::Asgi => "asgi.py",
+            Self::Ruby => "app.ru",
         }
     }
 
     /// Returns the ways in which requests reach the workers.
     pub fn ways(self) -> &'static [HandOver] {
         match self {
-            Self::Perl | Self::Python => &HandOver::ALL,
+            Self::Perl | Self::Python | Self::Ruby => &HandOver::ALL,
             // A worker with several connections does not use the ring.
             Self::Asgi => &[HandOver::Socket],
         }

@@ -1,0 +1,1 @@
+../../../ring/kirin_ring.c
