@@ -277,7 +277,7 @@ fn a_large_file_is_not_compressed_until_a_full_cache_takes_it() {
             }
             set_modified(&site.write("app.js", page(bytes)), 784_111_777);
             let tag = format!("\"2ebc98a1.0-{bytes:x}-gzip\"");
-            // The full cache does not take it at its first request, so a thread would work for nothing.
+            // The full cache does not take it at its first request, so no thread works.
             let first = ask(&site, "/app.js", "gzip");
             let coding = (bytes <= INLINE_BYTES).then_some("gzip");
             assert_eq!(first.field("content-encoding"), coding, "{bytes} bytes");

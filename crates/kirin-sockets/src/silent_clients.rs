@@ -1,5 +1,5 @@
-//! Clients that have connected to a listening socket, and that the kernel has not handed over, since
-//! they have sent nothing ([`deferred_accept`](crate::deferred_accept)).
+//! Clients that have connected to a listening socket, and that the kernel has not handed over,
+//! since they have sent nothing ([`deferred_accept`](crate::deferred_accept)).
 //!
 //! The kernel tells of them by sock_diag(7), which looks only at the sockets of one port. A server
 //! may have a hundred thousand sockets in TIME_WAIT, so that /proc/net/tcp takes too long.

@@ -207,8 +207,8 @@ pub async fn accept<H: Handler>(listener: Listener, in_force: Rc<InForce<H>>) ->
 /// Accepts connections as [`accept`] does until `stop` completes. It also accepts the connections
 /// that were made by then, because no other process would, unless one shares the socket.
 ///
-/// `stop` returns how long it may wait for clients that have connected and sent nothing yet: zero if
-/// another process accepts them.
+/// `stop` returns how long it may wait for clients that have connected and sent nothing yet: zero
+/// if another process accepts them.
 pub async fn accept_until<H: Handler>(
     listener: Listener,
     in_force: Rc<InForce<H>>,
