@@ -10,7 +10,7 @@ use crate::{Kirin, Memcached, Reply, Site, wait_for};
 /// The files of the example in the sources.
 pub const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/memo");
 
-/// Returns the file of the application. `MEMO_APP` in the environment chooses the one in Python.
+/// Returns the file of the application. `MEMO_APP` in the environment chooses its language.
 ///
 /// # Panics
 /// Panics if `MEMO_APP` names no application.
@@ -18,7 +18,8 @@ fn application() -> String {
     match std::env::var("MEMO_APP").as_deref() {
         Err(_) | Ok("perl") => format!("{EXAMPLE}/app.psgi"),
         Ok("python") => format!("{EXAMPLE}-python/app.py"),
-        Ok(other) => panic!("MEMO_APP is perl or python, and not {other}"),
+        Ok("ruby") => format!("{EXAMPLE}-ruby/config.ru"),
+        Ok(other) => panic!("MEMO_APP is perl, python or ruby, and not {other}"),
     }
 }
 
@@ -126,7 +127,10 @@ impl<'a> Visitor<'a> {
         client.send(format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{fields}"));
         let reply = client.read_reply();
         for line in reply.head.lines() {
-            let Some(cookie) = line.strip_prefix("Set-Cookie: ") else { continue };
+            let Some((field, cookie)) = line.split_once(": ") else { continue };
+            if !field.eq_ignore_ascii_case("set-cookie") {
+                continue;
+            }
             let (name, rest) = cookie.split_once('=').expect("a cookie");
             let value = rest.split(';').next().unwrap_or_default();
             match cookie.contains("Max-Age=0") {

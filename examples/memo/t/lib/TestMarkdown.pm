@@ -5,32 +5,47 @@ use warnings;
 use IPC::Open2 qw(open2);
 use JSON::PP ();
 use Memo::Markdown ();
-use TestPython ();
+use TestServed ();
 use TestSite ();
 
-# The functions of Memo::Markdown. With MEMO_APP=python they are those of memo.markdown.
+# The functions of Memo::Markdown, in the language that MEMO_APP names.
 
 my $JSON = JSON::PP->new->utf8->allow_nonref;
-my $PROGRAM = 'import json, sys; from memo import markdown;'
-    . ' print(json.dumps(getattr(markdown, sys.argv[1])(json.load(sys.stdin))))';
+# Programs that call a function, their last argument, with JSON from standard input.
+my %PROGRAM = (
+    python => [
+        qw(/usr/bin/python3 -B -c),
+        'import json, sys; from memo import markdown;'
+            . ' print(json.dumps(getattr(markdown, sys.argv[1])(json.load(sys.stdin))))'
+    ],
+    ruby => [
+        qw(/usr/bin/ruby -Ilib -rjson -rmemo/markdown -e),
+        'puts JSON.generate(Memo::Markdown.public_send(ARGV[0], JSON.parse(STDIN.read)))'
+    ],
+);
 
-sub html { return TestSite::is_python() ? _python(html => $_[0]) : Memo::Markdown::html($_[0]) }
+sub html { return TestSite::is_perl() ? Memo::Markdown::html($_[0]) : _run(html => $_[0]) }
 
 sub title_and_excerpt {
-    return TestSite::is_python()
-        ? @{ _python(title_and_excerpt => $_[0]) }
-        : Memo::Markdown::title_and_excerpt($_[0]);
+    return TestSite::is_perl()
+        ? Memo::Markdown::title_and_excerpt($_[0])
+        : @{ _run(title_and_excerpt => $_[0]) };
 }
 
-sub _python {
+sub _run {
     my ($function, $markdown) = @_;
-    local $ENV{PYTHONPATH} = $TestPython::APPLICATION;
-    my $pid = open2(my $output, my $input, '/usr/bin/python3', '-B', '-c', $PROGRAM, $function);
+    my $language = TestSite::language();
+    my @program = @{ $PROGRAM{$language} };
+    # It finds its own files from its folder.
+    my $pid = open2(
+        my $output, my $input, 'env', '-C', TestServed::application($language), @program,
+        $function
+    );
     print {$input} $JSON->encode($markdown);
     close $input or die "markdown: $!\n";
     my $answer = do { local $/; <$output> };
     waitpid $pid, 0;
-    die "markdown in Python failed: $?\n" if $?;
+    die "markdown in $language failed: $?\n" if $?;
     return $JSON->decode($answer);
 }
 

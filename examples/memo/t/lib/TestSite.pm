@@ -11,27 +11,33 @@ BEGIN { $HERE = dirname(File::Spec->rel2abs(__FILE__)) . '/../..' }
 use lib "$HERE/lib";
 
 use Memo::App ();
-use TestPython ();
+use TestServed ();
 use TestVisitor ();
 
 # Which application answers the requests of the tests: "perl" is that of this directory, "python" is
-# ../memo-python.
-my $ANSWERS = $ENV{MEMO_APP} || 'perl';
-die "MEMO_APP is perl or python, and not $ANSWERS\n" if $ANSWERS !~ /\A(?:perl|python)\z/;
+# ../memo-python, "ruby" is ../memo-ruby.
+my $LANGUAGE = $ENV{MEMO_APP} || 'perl';
+die "MEMO_APP is perl, python or ruby, and not $LANGUAGE\n"
+    if !grep { $_ eq $LANGUAGE } 'perl', TestServed::languages();
 
-sub is_python { return $ANSWERS eq 'python' }
+sub language { return $LANGUAGE }
+sub is_perl { return $LANGUAGE eq 'perl' }
+
+# Why a test is for Perl only that looks into the application's process.
+sub own_tests { return "examples/memo-$LANGUAGE has a test of its own for that" }
 
 # A site of its own in a temporary folder; store => address of a memcached, if it is to have one;
-# workers => number of worker processes, which only the application in Python has.
+# workers => number of worker processes, which the application in Perl does not have here.
 sub new {
     my ($class, %given) = @_;
     my $self = $class->reference(%given);
-    return $self if !is_python();
-    $self->{python} = TestPython->new(
+    return $self if is_perl();
+    $self->{served} = TestServed->new(
+        language => $LANGUAGE,
         database => "$self->{folder}/memo.sqlite",
         store    => $given{store}, workers => $given{workers}
     );
-    $self->{psgi} = $self->{python}->psgi;
+    $self->{psgi} = $self->{served}->psgi;
     return $self;
 }
 

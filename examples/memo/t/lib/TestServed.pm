@@ -1,4 +1,4 @@
-package TestPython;
+package TestServed;
 use v5.16;
 use warnings;
 
@@ -9,19 +9,27 @@ use HTTP::Tiny ();
 use POSIX ();
 use Time::HiRes ();
 
-# examples/memo-python behind Kirin. The tests of this directory send their requests to it when
-# MEMO_APP is "python".
+# An application in another language, behind Kirin. The tests of this directory send their requests
+# to it when MEMO_APP names its language.
 
 my $REPOSITORY = abs_path(dirname(__FILE__) . '/../../../..');
-our $APPLICATION = "$REPOSITORY/examples/memo-python";
+# Its file that Kirin loads. The others are beside it.
+my %FILE = (python => 'app.py', ruby => 'config.ru');
 my $LONGEST_START_SECS = 60 * ($ENV{KIRIN_TEST_WAIT_FACTOR} || 1);
 # Kirin's own, and those of the connection. All others are the application's.
 my %LEFT_OUT = map { $_ => 1 } qw(connection date server transfer-encoding);
 
-# database (path), store (address, or none), workers (1 by default).
+# All languages but Perl.
+sub languages { return sort keys %FILE }
+
+# The folder of the application in a language.
+sub application { return "$REPOSITORY/examples/memo-$_[0]" }
+
+# language, database (path), store (address, or none), workers (1 by default).
 sub new {
     my ($class, %given) = @_;
-    my $folder = File::Temp->newdir('memo-python-XXXXXXXX', TMPDIR => 1);
+    my $load = application($given{language}) . "/$FILE{ $given{language} }";
+    my $folder = File::Temp->newdir("memo-$given{language}-XXXXXXXX", TMPDIR => 1);
     my $self = bless { folder => $folder, owner => $$ }, $class;
     my $store = $given{store} ? qq{KIRIN_STORE = "$given{store}", } : '';
     $self->_write_config(<<"CONFIG");
@@ -30,7 +38,7 @@ address = "127.0.0.1:0"
 
 [[app]]
 name = "web"
-load = "$APPLICATION/app.py"
+load = "$load"
 workers = @{[ $given{workers} // 1 ]}
 env = { ${store}MEMO_DATABASE = "$given{database}" }
 
@@ -59,7 +67,7 @@ sub _start {
         open STDERR, '>&', \*STDOUT or POSIX::_exit(126);
         # Otherwise the application would get the store of the tests' own environment.
         delete $ENV{KIRIN_STORE};
-        # The packages are those of Debian's own Python.
+        # The packages are those of Debian's own interpreters.
         $ENV{PATH} = "/usr/bin:$ENV{PATH}";
         # Other Kirins of this machine are not found from here.
         $ENV{KIRIN_ADMIN_DIRECTORY} = "$self->{folder}";

@@ -3,23 +3,29 @@ use warnings;
 use utf8;
 
 use FindBin qw($Bin);
-use lib "$Bin/../../memo/t/lib";
+use lib "$Bin/lib";
 use Encode qw(encode_utf8);
 use Test::More;
 use TestMemcached;
-use TestPython;
+use TestServed;
 use TestSite;
 
-# Both applications with one database and a store each. Whatever a visitor asks for, the status, the
-# header fields and the body are the same, byte for byte, and so are the items in the stores.
+# The application that MEMO_APP names, and the one in Perl, with one database and a store each.
+# Whatever a visitor asks for, the status, the header fields and the body are the same, byte for
+# byte, and so are the items in the stores.
 
-my %store = map { $_ => TestMemcached->new } qw(perl python);
+plan skip_all => 'compares the application that MEMO_APP names with the one in Perl'
+    if TestSite::is_perl();
+
+my $other = TestSite::language();
+my %store = map { $_ => TestMemcached->new } 'perl', $other;
 my $perl = TestSite->reference(store => $store{perl}->address);
-my $python = TestPython->new(
+my $served = TestServed->new(
+    language => $other,
     database => $perl->folder . '/memo.sqlite',
-    store    => $store{python}->address
+    store    => $store{$other}->address
 );
-my %psgi = (perl => $perl->psgi, python => $python->psgi);
+my %psgi = (perl => $perl->psgi, $other => $served->psgi);
 
 # A visitor of each application, with the same cookies.
 sub twins {
@@ -38,7 +44,7 @@ sub as_text {
 
 sub same {
     my ($twin, $name, $request) = @_;
-    is as_text($request->($twin->{python})), as_text($request->($twin->{perl})), $name;
+    is as_text($request->($twin->{$other})), as_text($request->($twin->{perl})), $name;
     return;
 }
 
@@ -79,7 +85,8 @@ subtest 'pages' => sub {
             map({ ("/memo/$_", "/memo/$_/neighbours") } @memo, $memo[-1] + 1, $memo[-1] + 120),
             '/memo/999999', '/memo/0', '/memo/', '/memo', '/memo/1x', '/memo/99999999999',
             '/nothing',
-            '/session-bar', '/mypage', '/signout', '/%C3%BC', '/memo/1%0A'
+            '/session-bar', '/mypage', '/signout', '/%C3%BC', '/memo/1%0A', '/memo/%31',
+            '/recent%2F0'
             )
         {
             same($twin, "$path for $who", sub { $_[0]->get($path) });
@@ -141,24 +148,24 @@ subtest 'items' => sub {
     my %items = map { $_ => { $store{$_}->items } } keys %store;
     # It has the fingerprint of the templates, so neither application trusts the other's pages.
     my %ledger = map { $_ => delete $items{$_}{'memo/ledger'} } keys %items;
-    isnt $ledger{python}, $ledger{perl};
+    isnt $ledger{$other}, $ledger{perl};
     like $ledger{$_}, qr{\A[0-9a-f]{36}/[0-9a-f]{16} \d+\z}, "the ledger of $_" for keys %ledger;
-    is_deeply [sort keys %{ $items{python} }], [sort keys %{ $items{perl} }], 'the same keys';
+    is_deeply [sort keys %{ $items{$other} }], [sort keys %{ $items{perl} }], 'the same keys';
     cmp_ok scalar keys %{ $items{perl} }, '>', 20;
-    is $items{python}{$_}, $items{perl}{$_}, $_ for sort keys %{ $items{perl} };
+    is $items{$other}{$_}, $items{perl}{$_}, $_ for sort keys %{ $items{perl} };
 };
 
 subtest 'a session of one application is one of the other, and its end too' => sub {
     my $twin = twins({});
-    $twin->{python}->submit('/signin', '/signin', name => 'BY-perl', password => 'a good password');
-    %{ $twin->{perl}->cookies } = %{ $twin->{python}->cookies };
+    $twin->{$other}->submit('/signin', '/signin', name => 'BY-perl', password => 'a good password');
+    %{ $twin->{perl}->cookies } = %{ $twin->{$other}->cookies };
     same($twin, 'signed in', sub { $_[0]->get('/mypage') });
     like $twin->{perl}->get('/mypage')->content, qr{<strong>by-perl</strong>};
     my %kept = %{ $twin->{perl}->cookies };
     $twin->{perl}->submit('/mypage', '/signout');
     %{ $twin->{perl}->cookies } = %kept;
     same($twin, 'signed out', sub { $_[0]->get('/mypage') });
-    is $twin->{python}->get('/mypage')->code, 303;
+    is $twin->{$other}->get('/mypage')->code, 303;
 };
 
 done_testing;

@@ -1,0 +1,1 @@
+../memo/schema.sql
