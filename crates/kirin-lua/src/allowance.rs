@@ -1,10 +1,10 @@
 //! The time and memory that a call of a script may take, and how the limits are enforced.
 //!
-//! LuaJIT calls a hook after a number of instructions, but only in its interpreter. Compiled traces
-//! call no hook. So the compiler is off in every state (`sandbox.rs`), and the hook looks at the
-//! clock (`hook.rs`). For the hook a library function is one instruction. So functions written in
-//! Rust count their work with [`Allowance::spend`], and look at the clock from time to time. Lua's
-//! own functions on long values look at it in `prelude.lua`.
+//! LuaJIT calls a hook after a number of instructions, but only in its interpreter, not in compiled
+//! code. So the code of scripts counts itself (`counted_source.rs`), and looks at the clock from
+//! time to time (`look.rs`). A call of a library function counts little there. So functions written
+//! in Rust count their work with [`Allowance::spend`], and look at the clock, too. Lua's own
+//! functions on long values look at it in `prelude.lua`.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -103,10 +103,10 @@ impl Allowance {
         self.0.is_up.get()
     }
 
-    /// Looks at the clock. Returns the time since the last look.
-    pub fn check(&self) -> mlua::Result<Duration> {
+    /// Looks at the clock.
+    pub fn check(&self) -> mlua::Result<()> {
         let now = Instant::now();
-        let since = now.duration_since(self.0.looked.replace(now));
+        self.0.looked.set(now);
         self.0.units.set(UNITS_PER_CLOCK_CHECK);
         let begun_at = self.first_look();
         if now >= self.0.deadline.get() && !self.0.is_up.get() {
@@ -119,7 +119,7 @@ impl Allowance {
         if self.0.is_up.get() {
             return Err(mlua::Error::runtime(TIME_IS_UP));
         }
-        Ok(since)
+        Ok(())
     }
 
     /// Returns the processor time of the thread at the first look at the clock. Short calls, which

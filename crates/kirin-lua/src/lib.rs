@@ -9,17 +9,19 @@
 //! Lua that scripts see.
 
 mod allowance;
+mod counted_source;
 mod error;
 mod fetch;
-mod hook;
 mod host;
 mod json;
 mod json_decode;
 mod json_encode;
+mod look;
 mod memory;
 mod modules;
 mod pattern;
 mod problem;
+mod quick_pattern;
 mod request;
 mod response;
 mod sandbox;

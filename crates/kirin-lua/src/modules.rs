@@ -10,6 +10,8 @@ use std::time::SystemTime;
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, LuaString, Result, Table, Value};
 
+use crate::look::Counter;
+
 /// The largest source file, in bytes.
 const MAX_SOURCE_BYTES: u64 = 4 << 20;
 
@@ -40,6 +42,7 @@ impl FileStamp {
 /// The modules and files that one state has loaded.
 pub(crate) struct Modules {
     directory: PathBuf,
+    counter: Counter,
     environment: RefCell<Option<Table>>,
     loaded: Table,
     nesting: Cell<usize>,
@@ -47,9 +50,10 @@ pub(crate) struct Modules {
 }
 
 impl Modules {
-    pub fn new(lua: &Lua, directory: &Path) -> Result<Rc<Self>> {
+    pub fn new(lua: &Lua, directory: &Path, counter: Counter) -> Result<Rc<Self>> {
         Ok(Rc::new(Self {
             directory: directory.to_owned(),
+            counter,
             environment: RefCell::default(),
             loaded: lua.create_table()?,
             nesting: Cell::new(0),
@@ -75,12 +79,11 @@ impl Modules {
         let name = path.strip_prefix(&self.directory).unwrap_or(path);
         let environment =
             self.environment.borrow().clone().ok_or_else(|| Error::runtime("no environment"))?;
-        // Only text is allowed, because bytecode can do anything.
-        lua.load(source)
-            .set_name(format!("@{}", name.display()))
-            .set_mode(ChunkMode::Text)
-            .set_environment(environment)
-            .into_function()
+        let name = format!("@{}", name.display());
+        // Only text is allowed, because bytecode can do anything. A message about the syntax is
+        // about the source as its author knows it.
+        lua.load(&source).set_name(&*name).set_mode(ChunkMode::Text).into_function()?;
+        self.counter.compile(lua, &source, name, Some(environment))
     }
 
     /// Loads a module: `require`.

@@ -28,8 +28,8 @@ end
 -- Protected calls ---------------------------------------------------------------------------------
 
 -- An error of a Rust function is a userdata, but scripts get text. Every caught error looks at the
--- clock. The interpreter cannot call its hook when the stack is full, so a loop that catches that
--- error would never end.
+-- clock. Counted code cannot look when the stack is full, so a loop that catches that error would
+-- never end.
 local function caught(saved, ok, problem, ...)
   depth = saved
   if ok then return true, problem, ... end
@@ -126,10 +126,8 @@ local strings = pick(string, "byte char len lower rep reverse sub upper")
 local format = string.format
 local buffered = table.concat
 
-strings.find, strings.match = host.find, host.match
-
--- For the hook a function in C is one instruction, however long its value is. So these functions
--- look at the clock when a value is long, and at the memory for their result. The length is bytes
+-- A function in C counts as one token, however long its value is. So these functions look at the
+-- clock when a value is long, and at the memory for their result. The length is bytes
 -- of a text, or members of a table.
 local LONG = 64 * 1024
 local MANY = 4096
@@ -174,9 +172,41 @@ function strings.format(pattern, ...)
   return text
 end
 
+-- Lua's own functions for patterns are several times as fast as those of the host, but nothing
+-- interrupts them. So they get the texts for which they do not take long.
+local find, match, gmatch, gsub = string.find, string.match, string.gmatch, string.gsub
+
+local SHORT = 64
+local MOST_PATTERNS = 1000
+local longest, known = {}, 0
+
+local function learn(pattern)
+  if known == MOST_PATTERNS then longest, known = {}, 0 end
+  known = known + 1
+  local length = host.longest_text(pattern)
+  longest[pattern] = length
+  return length
+end
+
+local function is_quick(text, pattern)
+  return type(text) == "string" and type(pattern) == "string" and #pattern <= SHORT
+    and #text <= (longest[pattern] or learn(pattern))
+end
+
+function strings.find(text, pattern, init, plain)
+  if is_quick(text, pattern) then return find(text, pattern, init, plain) end
+  return host.find(text, pattern, init, plain)
+end
+
+function strings.match(text, pattern, init)
+  if is_quick(text, pattern) then return match(text, pattern, init) end
+  return host.match(text, pattern, init)
+end
+
 -- host.next_match returns the first match at or behind a byte: its first byte, its last byte, and
 -- the captures (the complete match if there are none).
 function strings.gmatch(subject, pattern)
+  if is_quick(subject, pattern) then return gmatch(subject, pattern) end
   local at = 1
   local function step(first, last, ...)
     if not first then return nil end
@@ -223,7 +253,16 @@ local function gsub_by(subject, pattern, with, most)
   return buffered(parts), count
 end
 
+-- A function of the script may wait, so Lua's own function must not call it.
+local function is_plain(with)
+  if type(with) == "table" then return getmetatable(with) == nil end
+  return type(with) == "string" and #with <= SHORT and not find(with, "%", 1, true)
+end
+
 function strings.gsub(subject, pattern, with, most)
+  if is_plain(with) and is_quick(subject, pattern) then
+    return gsub(subject, pattern, with, most)
+  end
   local kind = type(with)
   if kind == "function" or kind == "table" then
     return gsub_by(tostring(subject), tostring(pattern), with, most)
@@ -236,8 +275,8 @@ local methods = getmetatable("")
 methods.__index = strings
 methods.__metatable = false
 
-local tables = pick(table, "remove")
-local insert, maxn, sort = table.insert, table.maxn, table.sort
+local tables = {}
+local insert, remove, maxn, sort = table.insert, table.remove, table.maxn, table.sort
 
 local function is_long(t) return type(t) == "table" and #t > MANY end
 
@@ -269,6 +308,12 @@ function tables.insert(t, position, ...)
   return insert(t, position, ...)
 end
 
+function tables.remove(t, position)
+  if position == nil then return remove(t) end
+  if is_long(t) then host.check() end
+  return remove(t, position)
+end
+
 function tables.maxn(t)
   host.check()
   return maxn(t)
@@ -276,7 +321,7 @@ end
 
 local function less(a, b) return a < b end
 
--- Only a comparison in Lua lets a hook look at the clock. So the default comparison is one, and a
+-- Only a comparison in Lua counts. So the default comparison is one, and a
 -- Lua function wraps a given comparison, which may be a C function.
 function tables.sort(t, compare)
   local saved = deeper()

@@ -1,5 +1,5 @@
-//! A Lua state for scripts: LuaJIT without its compiler, with limits on time and memory, and a
-//! standard library that reaches nothing outside.
+//! A Lua state for scripts: LuaJIT with limits on time and memory, and a standard library that
+//! reaches nothing outside.
 //!
 //! The sandbox protects against accidents in the site's own scripts, and against input from unknown
 //! clients. It does not protect against an author with bad intentions.
@@ -7,17 +7,20 @@
 use std::borrow::Cow;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use kirin_origin::NearStore;
+use memmap2::MmapMut;
 use mlua::{Error, Function, Lua, LuaOptions, LuaString, Result, StdLib, Table, Value};
 
 use crate::allowance::{Allowance, Limits};
 use crate::host::{Host, RunningCall};
 use crate::json::Json;
+use crate::look::Counter;
 use crate::memory;
 use crate::modules::Modules;
 use crate::request::{self, Requests};
-use crate::{fetch, hook, problem, store_library, string_library, text_library};
+use crate::{fetch, problem, store_library, string_library, text_library};
 
 /// A state without a script.
 pub(crate) struct Sandbox {
@@ -43,12 +46,13 @@ impl Sandbox {
         let libraries =
             StdLib::TABLE | StdLib::OS | StdLib::STRING | StdLib::BIT | StdLib::MATH | StdLib::JIT;
         let lua = Lua::new_with(libraries, LuaOptions::default())?;
-        // Compiled code calls no hook (allowance.rs).
-        lua.load("jit.off()").exec()?;
+        if !may_compile() {
+            lua.load("jit.off()").exec()?;
+        }
         let (allowance, running) = (Allowance::new(limits), RunningCall::default());
         memory::limit(&lua, &allowance)?;
-        hook::set(&lua, &allowance)?;
-        let modules = Modules::new(&lua, directory)?;
+        let counter = Counter::new(&lua, &allowance)?;
+        let modules = Modules::new(&lua, directory, counter.clone())?;
         let host = lua.create_table()?;
         let json = Json::new(&lua)?;
         string_library::add(&lua, &host, &allowance)?;
@@ -90,12 +94,24 @@ impl Sandbox {
         kirin.set("pass", lua.create_function(|_, ()| Ok(Value::Nil))?)?;
         host.set("print", kirin.get::<Table>("log")?.get::<Function>("info")?)?;
         host.set("kirin", kirin)?;
-        let prelude = lua.load(include_str!("prelude.lua")).set_name("=kirin");
+        let prelude = include_str!("prelude.lua").as_bytes();
+        let prelude = counter.compile(&lua, prelude, "=kirin".into(), None)?;
         let (environment, enter, wait): (Table, Function, Table) = prelude.call(&host)?;
         modules.set_environment(environment);
         let requests = Requests::new(&host)?;
         Ok(Self { lua, allowance, running, modules, requests, enter, wait })
     }
+}
+
+/// Returns whether the system lets a program run code that it has written into its memory.
+/// `MemoryDenyWriteExecute` of systemd and some rules of SELinux do not. LuaJIT's compiler would
+/// end the process then.
+fn may_compile() -> bool {
+    static MAY: LazyLock<bool> = LazyLock::new(|| {
+        let page = MmapMut::map_anon(1);
+        page.and_then(MmapMut::make_exec).is_ok()
+    });
+    *MAY
 }
 
 /// Returns `kirin.log`, which writes a line to the program's log.

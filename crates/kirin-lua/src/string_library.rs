@@ -8,6 +8,7 @@ use mlua::{Error, IntoLua, Lua, LuaString, MultiValue, Result, Table, Value};
 
 use crate::allowance::{Allowance, SLICE_BYTES};
 use crate::pattern::{self, Capture, Match, SearchError};
+use crate::quick_pattern;
 
 /// The largest pattern, in bytes. A plain text to search for may be longer.
 const MAX_PATTERN_BYTES: usize = 256 * 1024;
@@ -30,6 +31,11 @@ pub(crate) fn add(lua: &Lua, host: &Table, allowance: &Allowance) -> Result<()> 
         "next_match",
         lua.create_function(move |lua, arguments| next_match(lua, &time, arguments))?,
     )?;
+    let longest = |_: &Lua, pattern: LuaString| {
+        let longest = quick_pattern::longest_text(&pattern.as_bytes());
+        Ok(longest.map_or(-1, |length| length as i64))
+    };
+    host.set("longest_text", lua.create_function(longest)?)?;
     let time = allowance.clone();
     host.set("gsub", lua.create_function(move |lua, arguments| gsub(lua, &time, arguments))?)
 }

@@ -16,12 +16,28 @@ fn a_call_that_never_ends_is_ended() {
     site.limits.time = Duration::from_millis(50);
     for body in [
         "while true do end",
+        "repeat until false",
+        "for i = 1, math.huge do end",
+        "::again:: goto again",
+        "local n = 0 ::again:: n = n + 1 if n > 0 then goto again end",
+        "local n = 0 while true do for i = 1, 100 do n = n + i % 7 end end",
+        "for _ in function() return 1 end do end",
         "local function f() return f() end f()",
+        "local function a() return pcall(a) end while true do a() end",
         "while true do pcall(function() while true do end end) end",
         "while true do xpcall(function() while true do end end, function() while true do end end) end",
         "local function f() while true do pcall(f) end end f()",
         "coroutine.wrap(function() while true do end end)()",
         "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+        "while true do pcall(error) end",
+        "local f = coroutine.wrap(function() while true do coroutine.yield() end end) while true do f() end",
+        "local t = setmetatable({}, { __index = function() while true do end end }) return t.x",
+        "local t = setmetatable({}, { __index = function(t, k) return k end }) while true do local x = t[1] end",
+        "local t = setmetatable({}, { __add = function(a) return a end }) while true do t = t + t end",
+        "local t = setmetatable({}, { __call = function(t) return t() end }) t()",
+        "local s = ('a'):rep(60) while true do s:find('a+b') s:match('(a+)b') s:gsub('a', 'b') end",
+        "local s = ('a'):rep(60) while true do for w in s:gmatch('a+b') do end end",
+        "local s = '' while true do s = (s .. 'x'):sub(-50000) end",
         "local s = ('a'):rep(100) s:find('a-a-a-a-a-a-a-a-a-b')",
         "local s = ('a'):rep(100) s:gsub('a-a-a-a-a-a-a-a-a-b', '')",
         "local s = ('a'):rep(3000000) s:find('.-b')",
@@ -39,6 +55,7 @@ fn a_call_that_never_ends_is_ended() {
         "local s = ('x'):rep(3e6) while true do local t = s .. '1' t = s .. '2' t = s .. '3' t = s .. '4' t = s .. '5' end",
         "local t = {} for i = 1, 500000 do t[i] = i + 0.5 end while true do table.concat(t) end",
         "local t = {} for i = 1, 500000 do t[i] = i end while true do table.insert(t, 1, 0) end",
+        "local t = {} for i = 1, 500000 do t[i] = i end while true do t[#t + 1] = table.remove(t, 1) end",
         "local t = {} for i = 1, 500000 do t[i] = i end while true do table.sort(t, rawequal) end",
         "local s = ('x'):rep(8e6) while true do kirin.sha256(s) end",
         "local s = ('x'):rep(8e6) while true do kirin.equals(s, s) end",
@@ -82,6 +99,8 @@ fn a_script_that_uses_up_memory_is_ended_and_the_next_call_is_served() {
            rep = function() return ('x'):rep(1e9) end,
            keep = function() while true do kept[#kept + 1] = ('x'):rep(1000) .. #kept end end,
            double = function() local s = 'x' while true do s = s .. s end end,
+           grow = function() local t = {} while true do t = { t } end end,
+           closures = function() local f while true do local g = f f = function() return g end end end,
            table = function() local t = {} for i = 1, 1e9 do t[i] = i end end,
            concat = function() local t = {} for i = 1, 100000 do t[i] = ('x'):rep(1000) end return table.concat(t) end,
            gsub = function() return (('x'):rep(1e6):gsub('x', ('y'):rep(1000))) end,
@@ -94,9 +113,20 @@ fn a_script_that_uses_up_memory_is_ended_and_the_next_call_is_served() {
          return function(request) local bomb = bombs[request.args.bomb] if bomb then return bomb() end return 'alive' end",
     );
     let script = script.unwrap();
-    for bomb in
-        ["rep", "keep", "double", "table", "concat", "gsub", "coroutines", "caught", "body", "json"]
-    {
+    for bomb in [
+        "rep",
+        "keep",
+        "double",
+        "grow",
+        "closures",
+        "table",
+        "concat",
+        "gsub",
+        "coroutines",
+        "caught",
+        "body",
+        "json",
+    ] {
         let fault = fault(script.call(get(&format!("/?bomb={bomb}")), NOW));
         // Some take their time before.
         println!("{bomb}: {fault:?}");
