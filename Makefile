@@ -3,10 +3,10 @@
 CARGO ?= cargo
 .PHONY: demo build quick test test-long chaos prepare lint bench bench-packages score score-machines deb release perl-dist python-dist ruby-dist docs site fuzz clean
 
-# What `make demo` serves: perl or python (the memo example), or a folder of examples/.
+# What `make demo` serves: perl, python or ruby (the memo example), or a folder of examples/.
 APP = perl
 
-demo: ## Build and serve the memo example on http://127.0.0.1:8080/; APP=python: the one in Python; APP=NAME: another example
+demo: ## Build and serve the memo example on http://127.0.0.1:8080/; APP=python or ruby: the one in this language; APP=NAME: another example
 	@CARGO=$(CARGO) scripts/demo "$(APP)"
 
 build:
