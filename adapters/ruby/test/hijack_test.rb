@@ -145,6 +145,15 @@ class HijackTest < Minitest::Test
     end
   end
 
+  def test_term_ends_the_wait_for_a_thread
+    with_front do |front|
+      begin_upgrade(front, "thread")
+      Process.kill(:TERM, @pid)
+      assert_equal "", front.rest
+      assert_equal "exited #{@pid} 0", front.control_line
+    end
+  end
+
   def test_a_socket_of_a_thread_ends_when_the_client_has_gone
     program = <<~'RUBY'
       run lambda { |env|

@@ -32,8 +32,13 @@ class RingDifferentialTest < Minitest::Test
 
     class PlainHash < Hash; end
 
+    def hint(env)
+      env["rack.early_hints"].call("link" => "</a>")
+    end
+
     def finished(env, body, &work)
-      env["rack.response_finished"] << ->(*, status, _, _) { work ? work.call : warn("finished: #{status}") }
+      work ||= ->(status) { warn("finished: #{status}") }
+      env["rack.response_finished"] << ->(_, status, _, _) { work.call(status) }
       [200, {}, body]
     end
 
@@ -65,7 +70,10 @@ class RingDifferentialTest < Minitest::Test
       "array" => -> { [200, { "set-cookie" => ["a=b", "c=d", 5, nil] }, ["a"]] },
       "name" => -> { [200, { "x a" => "a", "x-b" => "b", "" => "c" }, ["a"]] },
       "symbol" => -> { [200, { a: "b" }, ["a"]] },
-      "framing" => -> { [200, { "Connection" => "close", "keep-alive" => "5", "kirin-cleanup" => "1", "kirin-file" => "x" }, ["a"]] },
+      "framing" => lambda do
+        fields = { "Connection" => "close", "keep-alive" => "5", "kirin-cleanup" => "1" }
+        [200, { **fields, "kirin-file" => "x" }, ["a"]]
+      end,
       "coded" => -> { [200, { "transfer-encoding" => "chunked" }, ["1\r\na\r\n0\r\n\r\n"]] },
       "message" => -> { [200, { "rack.x" => "a", "Rack.Y" => "b" }, ["a"]] },
       "subclass" => -> { [200, PlainHash["x-a", "b"], ["a"]] },
@@ -97,18 +105,20 @@ class RingDifferentialTest < Minitest::Test
       "listed" => -> { [200, { "x-a" => "b" }, Listed.new("a", "b")] },
       "listed-long" => -> { [200, {}, Listed.new("a", LONG)] },
       "stream" => -> { [200, {}, ->(stream) { stream.write("a"); stream << "b"; stream.close }] },
-      "partial-hijack" => -> { [200, { "rack.hijack" => ->(stream) { stream.write("a"); stream.close } }, []] },
+      "partial-hijack" => lambda do
+        [200, { "rack.hijack" => ->(stream) { stream.write("a"); stream.close } }, []]
+      end,
       "file" => -> { [200, {}, File.open(RbConfig.ruby, "rb")] },
-      "hints" => ->(env) { env["rack.early_hints"].call("link" => "</a>"); [200, {}, ["after"]] },
-      "hints-long" => ->(env) { env["rack.early_hints"].call("link" => "</a>"); [200, {}, [LONG]] },
-      "hints-each" => ->(env) { env["rack.early_hints"].call("link" => "</a>"); [200, {}, Parts.new("a", "b")] },
-      "hints-raise" => ->(env) { env["rack.early_hints"].call("link" => "</a>"); raise "after 103" },
-      "hints-late" => ->(env) { finished(env, ["a"]) { env["rack.early_hints"].call("link" => "</a>") } },
+      "hints" => ->(env) { hint(env); [200, {}, ["after"]] },
+      "hints-long" => ->(env) { hint(env); [200, {}, [LONG]] },
+      "hints-each" => ->(env) { hint(env); [200, {}, Parts.new("a", "b")] },
+      "hints-raise" => ->(env) { hint(env); raise "after 103" },
+      "hints-late" => ->(env) { finished(env, ["a"]) { hint(env) } },
       "finished" => ->(env) { finished(env, ["a"]) },
       "finished-long" => ->(env) { finished(env, [LONG]) },
       "finished-each" => ->(env) { finished(env, Parts.new("a", "b")) },
       "finished-raise" => ->(env) { finished(env, ["a"]) { raise "in the work" } },
-      "finished-hints" => ->(env) { env["rack.early_hints"].call("link" => "</a>"); finished(env, ["a"]) },
+      "finished-hints" => ->(env) { hint(env); finished(env, ["a"]) },
       "reply" => ->(env) { env["rack.after_reply"] << -> { warn("replied") }; [200, {}, ["a"]] },
       "reply-500" => ->(env) { env["rack.after_reply"] << -> { warn("replied") }; raise "then" },
       "raise" => -> { raise "a bad day" },
@@ -119,19 +129,27 @@ class RingDifferentialTest < Minitest::Test
       "child-raise" => -> { child { raise "in a child" } },
       "child-exit" => -> { child { exit(3) } },
       "child-answer" => -> { child { [200, {}, ["from a child"]] } },
-      "change" => ->(env) { env["REQUEST_METHOD"] = "HEAD"; env["PATH_INFO"] << "x"; [200, {}, ["a body"]] },
+      "change" => lambda do |env|
+        env["REQUEST_METHOD"] = "HEAD"
+        env["PATH_INFO"] << "x"
+        [200, {}, ["a body"]]
+      end,
       "clear" => ->(env) { env.clear; [200, {}, ["cleared"]] },
       "environment" => lambda do |env|
         lines = env.map { |name, value| "#{name}=#{value.is_a?(String) ? value : value.class}\n" }
         [200, {}, [lines.sort.join]]
       end,
-      "encodings" => ->(env) { [200, {}, [env.values.grep(String).map { |value| value.encoding.name }.tally.sort.inspect]] },
+      "encodings" => lambda do |env|
+        names = env.values.grep(String).map { |value| value.encoding.name }
+        [200, {}, [names.tally.sort.inspect]]
+      end,
       "body" => lambda do |env|
         input = env["rack.input"]
         first = input.read(2).inspect
         rest = input.read
         input.rewind
-        [200, {}, ["#{input.class} #{rest.encoding} #{first} #{rest.bytesize} #{input.gets.inspect[0, 99]}"]]
+        line = input.gets.inspect[0, 99]
+        [200, {}, ["#{input.class} #{rest.encoding} #{first} #{rest.bytesize} #{line}"]]
       end,
       "read" => ->(env) { [200, {}, [env["rack.input"].read]] },
       "site" => -> { [200, {}, [Kirin::Site.of_process.inspect]] },
@@ -195,12 +213,10 @@ class RingDifferentialTest < Minitest::Test
     seen = @fronts.transform_values do |front|
       logged = front.log.size
       found = responses(front, { "QUERY_STRING" => kind, **values }, body)
-      is_last = LAST.include?(kind) || found.last == :cut || (found.last.respond_to?(:is_cut) && found.last.is_cut)
+      is_cut = found.any? { |one| one == :cut || (one.respond_to?(:is_cut) && one.is_cut) }
       # The next response comes when everything about this one has been logged.
-      wait_for_the_next(front, is_last)
-      log = front.log[logged..]
-      found.each { |one| one.fields.map! { |name, value| [name, normal(value)] } if one.respond_to?(:fields) }
-      { responses: found, log: normal(log) }
+      wait_for_the_next(front, is_cut || LAST.include?(kind))
+      { responses: found, log: normal(front.log[logged..]) }
     end
     assert_equal seen[:socket], seen[:ring], "#{kind} #{values}"
   end
@@ -226,8 +242,10 @@ class RingDifferentialTest < Minitest::Test
     compare("environment", { "HTTP_A" => "", "HTTP_B" => "\xFF".b, "HTTP_C" => "0" })
     compare("environment", { "HTTPS" => "on" })
     compare("environment", { "HTTPS" => "off" })
-    compare("environment", { "HTTP_VERSION" => "5", "HTTP_CONTENT_TYPE" => "a", "HTTP_CONTENT_LENGTH" => "7" })
-    compare("environment", { "REQUEST_METHOD" => "OPTIONS", "PATH_INFO" => "", "REQUEST_URI" => "*" })
+    compare("environment", { "HTTP_VERSION" => "5", "HTTP_CONTENT_TYPE" => "a",
+                             "HTTP_CONTENT_LENGTH" => "7" })
+    compare("environment", { "REQUEST_METHOD" => "OPTIONS", "PATH_INFO" => "",
+                             "REQUEST_URI" => "*" })
     compare("environment", { "PATH_INFO" => "/caf\xC3\xA9".b, "REQUEST_URI" => "/caf%c3%a9" })
     compare("environment", (1..200).to_h { |number| ["HTTP_X_#{number}", "x" * number] })
     compare("encodings", { "HTTP_A" => "\xFF".b })
@@ -240,6 +258,7 @@ class RingDifferentialTest < Minitest::Test
     ["abc", "\0" * 300, "a\nb\n", "caf\u00E9", "x" * 10_000, "x" * 60_000].each do |body|
       %w[body read plain].each { |kind| compare(kind, { "REQUEST_METHOD" => "POST" }, body: body) }
     end
-    compare("environment", { "REQUEST_METHOD" => "POST", "kirin.form" => "3\x1Fa\x1Fb" }, body: "a=b")
+    form = { "REQUEST_METHOD" => "POST", "kirin.form" => "3\x1Fa\x1Fb" }
+    compare("environment", form, body: "a=b")
   end
 end

@@ -175,7 +175,12 @@ class RingTest < Minitest::Test
     with_ring(<<~'RUBY') do |front|
       $count = 0
       run lambda { |env|
-        $thread ||= Thread.new { loop { sleep(0.001); $count += 1; File.write("ran", "") if $count == 50 } }
+        $thread ||= Thread.new do
+          while ($count += 1)
+            sleep(0.001)
+            File.write("ran", "") if $count == 50
+          end
+        end
         [200, {}, [$count.to_s]]
       }
     RUBY

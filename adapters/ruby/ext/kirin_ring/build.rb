@@ -11,8 +11,8 @@ require "rbconfig"
 module KirinRingBuild
   CONFIG = RbConfig::CONFIG
 
-  SOURCES = %w[kirin_ring_ruby.c kirin_ring.c].map { |name| File.join(__dir__, name) }.freeze
-  HEADER = File.join(__dir__, "kirin_ring.h")
+  SOURCES = Dir[File.join(__dir__, "*.c")].sort.freeze
+  HEADERS = Dir[File.join(__dir__, "*.h")].freeze
   DIRECTORY = File.expand_path("../../arch/#{CONFIG["ruby_version"]}-#{CONFIG["arch"]}", __dir__)
   LIBRARY = File.join(DIRECTORY, "kirin_ring.#{CONFIG["DLEXT"]}")
 
@@ -35,7 +35,7 @@ module KirinRingBuild
 
     def new?
       built = File.mtime(LIBRARY)
-      [*SOURCES, HEADER, __FILE__].all? { |path| File.mtime(path) <= built }
+      [*SOURCES, *HEADERS, __FILE__].all? { |path| File.mtime(path) <= built }
     rescue SystemCallError
       false
     end
@@ -54,7 +54,8 @@ module KirinRingBuild
     def compile
       FileUtils.mkdir_p(DIRECTORY)
       unfinished = "#{LIBRARY}.#{Process.pid}"
-      headers = CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir").flat_map { |path| ["-isystem", path] }
+      places = CONFIG.values_at("rubyhdrdir", "rubyarchhdrdir")
+      headers = places.flat_map { |path| ["-isystem", path] }
       system(*compiler, *FLAGS, *headers, "-I#{__dir__}", *SOURCES, "-o", unfinished) &&
         File.rename(unfinished, LIBRARY)
     ensure

@@ -27,9 +27,11 @@ module Kirin
     end
     private_constant :HijackedSocket
 
-    # `environment` gets `rack.hijack` and, when that is called, `rack.hijack_io`.
-    def initialize(connection, environment)
+    # `environment` gets `rack.hijack` and, when that is called, `rack.hijack_io`. The block returns
+    # whether a signal has told the worker to leave. That ends the wait for other threads.
+    def initialize(connection, environment, &must_leave)
       @connection = connection
+      @must_leave = must_leave
       @environment = environment
       @is_hijacked = false
       environment["rack.hijack?"] = true
@@ -59,7 +61,7 @@ module Kirin
     def wait_until_closed
       return if @socket.nil?
 
-      sleep(TICK_SECONDS) while !@socket.closed? && !Threads.of_application.empty? && !front_gone?
+      sleep(TICK_SECONDS) while used? && !@must_leave.call
     end
 
     # An application may show its environment, which is in here.
@@ -74,6 +76,10 @@ module Kirin
     end
 
     private
+
+    def used?
+      !@socket.closed? && !Threads.of_application.empty? && !front_gone?
+    end
 
     # Returns whether the front has closed the connection: the client has disconnected.
     def front_gone?

@@ -47,11 +47,13 @@ module Kirin
       @ring.after
     end
 
-    # Answers with a plain response, if there is no work after it. Returns false, and has done nothing, if it is another one.
+    # Answers with a plain response, if no work follows it. Returns false, and has done nothing, if
+    # it is another one.
     def answer(status, headers, body)
       @ring.answer(status, headers, body)
     end
 
+    # Raises ResponseError if the request has its answer already.
     def write(*bytes)
       take_connection unless @is_over_connection
       super
@@ -68,12 +70,6 @@ module Kirin
     # Ends the wait for a request. It can be called in the handler of a signal.
     def stop_receiving
       @is_stopped = true
-    end
-
-    def hang_up
-      super
-    ensure
-      @ring.detach
     end
 
     def close

@@ -93,7 +93,7 @@ module Kirin
 
     # Lets the worker leave after the request in progress. It can be called in a signal handler.
     def stop
-      @is_stopping = true
+      @is_stopping = @is_told_to_leave = true
       if !@is_limited && Process.ppid != @parent
         @is_limited = true
         DeathSignal.limit_life(@deadline)
@@ -310,7 +310,7 @@ module Kirin
     def prepare_hand_over(environment)
       return if environment["CONTENT_LENGTH"] != "0" || environment["SERVER_PROTOCOL"] != "HTTP/1.1"
 
-      @hand_over = HandOver.new(@transport.connection, environment)
+      @hand_over = HandOver.new(@transport.connection, environment) { @is_told_to_leave }
       @is_unfinished = true
     end
 
