@@ -37,6 +37,8 @@ fn copies_outlive_their_server_for_a_while_and_what_comes_back_is_read_anew() {
     server.restart();
     machine.wait_until_connected();
     assert_eq!(machine.read("key"), None);
+    // Whoever connects purges all items of a new server.
+    forgetful.wait_until_connected();
     machine.set(&Item::new("key", "new"));
     assert_eq!(machine.read("key").as_deref(), Some("new"));
 }

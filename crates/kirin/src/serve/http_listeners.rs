@@ -323,7 +323,8 @@ async fn stops_accepting(
             Ok(Stage::Drain(limit)) if !is_inherited => *limit,
             _ => Duration::ZERO,
         },
-        _ = closes => NO_LIMIT,
+        // Without this word, the program ends, and the listener is dropped.
+        Ok(()) = closes => NO_LIMIT,
     }
 }
 

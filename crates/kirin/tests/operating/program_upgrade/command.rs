@@ -17,7 +17,7 @@ impl Service {
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())
     }
 
-    fn status(&self) -> Value {
+    pub(super) fn status(&self) -> Value {
         let (code, said) = self.command(&["status", "--json"]);
         assert_eq!(code, Some(0), "{said}");
         serde_json::from_str(&said).expect(&said)

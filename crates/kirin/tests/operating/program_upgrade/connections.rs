@@ -79,14 +79,19 @@ fn a_connection_behind_a_proxy_header_keeps_its_client() {
     let header = "PROXY TCP4 192.0.2.7 192.0.2.1 1000 80\r\n";
     let mut client = Client::connect(service.address());
     assert_eq!(client.send(format!("{header}{GET}")).read_reply().status, 200);
-    // The header has not come yet.
+    // A part of the header has come.
     let mut late = Client::connect(service.address());
+    late.send(&header[..10]);
+    wait_for("two connections", || (service.status()["connections"] == 2).then_some(()));
+    // Nothing has come.
+    let mut silent = Client::connect(service.address());
     let second = service.upgrade().to_string();
     assert_eq!(front(&mut client), second);
-    assert_eq!(late.try_send(format!("{header}{GET}")).read_to_end(), b"");
-    wait_for("both lines", || {
+    assert_eq!(late.try_send(format!("{}{GET}", &header[10..])).read_to_end(), b"");
+    assert_eq!(silent.send(format!("{header}{GET}")).read_reply().status, 200);
+    wait_for("all lines", || {
         let log = std::fs::read_to_string(service.site.path("access.log")).ok()?;
-        (log.matches("192.0.2.7 ").count() == 2).then_some(())
+        (log.matches("192.0.2.7 ").count() == 3).then_some(())
     });
 }
 
