@@ -64,6 +64,7 @@ fn connections_are_closed_and_open_ones_get_403() {
 fn a_block_ends_by_itself() {
     let served = serve(CONFIG);
     let mut kept = served.kirin.connect();
+    assert_eq!(kept.send(GET).read_reply().status, 200);
     printed(&served.command(&["block", "127.0.0.1", "--for", "1s"]));
     wait_for("the end of the block", || (kept.send(GET).read_reply().status == 200).then_some(()));
     assert!(!printed(&served.command(&["status"])).contains("blocked"));
