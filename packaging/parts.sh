@@ -33,7 +33,7 @@ install_python_adapter() {
 # install_ruby_adapter DIRECTORY
 install_ruby_adapter() {
     install -d "$1"
-    tar -c -C adapters/ruby bin lib kirin.gemspec README.md $(cd adapters/ruby && ls -d arch 2>/dev/null) |
+    tar -c -C adapters/ruby bin lib kirin.gemspec $(cd adapters/ruby && ls -d arch 2>/dev/null) |
         tar -x -C "$1" --no-same-owner
     chmod 0755 "$1/bin/kirin-worker"
     find "$1" -name '*.so' -exec strip --strip-unneeded --remove-section=.comment {} +
