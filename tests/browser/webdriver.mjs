@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
-const LONGEST_WAIT_MS = 10_000 * Number(process.env.KIRIN_TEST_WAIT_FACTOR || 1);
+const LONGEST_WAIT_MS = 30_000 * Number(process.env.KIRIN_TEST_WAIT_FACTOR || 1);
 const LOOK_EVERY_MS = 25;
 
 /** Starts chromedriver on a free port; resolves to { url, stop }. */
