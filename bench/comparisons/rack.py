@@ -7,13 +7,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from comparison import Budget, Comparison, Entrant
+from comparisons import wsgi
 from comparisons.psgi import kept, of_kirin
-from comparisons.wsgi import FORM, HELLO, LARGE, PARAMS, QUERY, behind_nginx
+from comparisons.wsgi import WORKERS, behind_nginx
 from host import BENCH
 from load import HttpLoad
 from peers import ruby_servers
-
-WORKERS = 4
 
 
 def of_rack(app: Path) -> tuple[Entrant, ...]:
@@ -39,6 +38,7 @@ NOTES = (
     "Unicorn closes each connection after its response.",
 )
 HALF_OF_PUMA = Budget("half of Puma", "kirin", "Puma", 0.5, "64 connections kept")
+PUMA = Budget("Puma", "kirin", "Puma", 1.0)
 
 HELLO_APP = BENCH / "apps" / "hello.ru"
 
@@ -47,10 +47,8 @@ HELLO_COMPARISON = Comparison(
     question="The smallest Rack application: what do the server and the way to the worker cost?",
     entrants=of_rack(HELLO_APP),
     loads=(
-        HttpLoad(f"{WORKERS} connections kept, one a worker", expect=HELLO, connections=WORKERS),
-        HttpLoad("64 connections kept", expect=HELLO),
-        HttpLoad("1,000 connections kept", expect=HELLO, connections=1000),
-        HttpLoad("64 connections, each for one request", expect=HELLO, keep_alive=False),
+        *wsgi.HELLO_COMPARISON.loads,
+        HttpLoad("64 connections, each for one request", expect=wsgi.HELLO, keep_alive=False),
     ),
     budgets=(HALF_OF_PUMA,),
     notes=NOTES,
@@ -60,11 +58,8 @@ PARAMS_COMPARISON = Comparison(
     name="rack-params",
     question="A query and a form with 5 parameters, which the application reads by Rack::Request.",
     entrants=of_rack(BENCH / "apps" / "params.ru"),
-    loads=(
-        HttpLoad("GET with 5 parameters, 64 connections kept", path=f"/?{QUERY}", expect=PARAMS),
-        HttpLoad("POST of a form with 5 fields, 64 connections kept", form=QUERY, expect=PARAMS),
-    ),
-    budgets=(Budget("Puma", "kirin", "Puma", 1.0),),
+    loads=wsgi.PARAMS_COMPARISON.loads,
+    budgets=(PUMA,),
     notes=NOTES,
 )
 
@@ -72,11 +67,8 @@ BODIES_COMPARISON = Comparison(
     name="rack-bodies",
     question="Bodies of 1 MB: how many times are they copied on the way to the application and back?",
     entrants=of_rack(BENCH / "apps" / "bodies.ru"),
-    loads=(
-        HttpLoad("1 MB down, 16 connections kept", expect=LARGE, connections=16),
-        HttpLoad("1 MB up, 16 connections kept", form=FORM, expect=str(len(FORM)).encode(), connections=16),
-    ),
-    budgets=(Budget("Puma", "kirin", "Puma", 1.0),),
+    loads=wsgi.BODIES_COMPARISON.loads,
+    budgets=(PUMA,),
     notes=NOTES,
 )
 
@@ -89,7 +81,7 @@ NGINX_COMPARISON = Comparison(
         behind_nginx("unicorn", "Unicorn", lambda host: ruby_servers.unicorn(host, HELLO_APP, WORKERS)),
         behind_nginx("thin", "Thin", lambda host: ruby_servers.thin(host, HELLO_APP)),
     ),
-    loads=HELLO_COMPARISON.loads[1:3],
+    loads=wsgi.NGINX_COMPARISON.loads,
     budgets=(Budget("half of the best pair", "kirin", "nginx → Puma", 0.5),),
     notes=NOTES,
 )

@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require_relative "fake_front"
+require_relative "served_program"
 
 # Early hints, and what an application does when the client has its response.
 class AfterResponseTest < Minitest::Test
+  include ServedProgram
+
   PROGRAM = <<~'RUBY'
     def meet
       File.write(File.join(__dir__, "begun"), "")
@@ -76,13 +78,6 @@ class AfterResponseTest < Minitest::Test
     }
     run ->(env) { ACTIONS.fetch(env["PATH_INFO"].delete_prefix("/")).call(env) }
   RUBY
-
-  def with_front
-    FakeFront.run(PROGRAM) do |front|
-      @pid = front.ready
-      yield front
-    end
-  end
 
   def test_the_front_is_told_of_work_after_the_response_and_of_its_end
     with_front do |front|

@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require_relative "fake_front"
+require_relative "served_program"
 
 # What an application may raise, and what happens in the processes that it forks.
 class ErrorsTest < Minitest::Test
+  include ServedProgram
+
   PROGRAM = <<~'RUBY'
     class Silent < StandardError
       def message
@@ -78,13 +80,6 @@ class ErrorsTest < Minitest::Test
     at_exit { $stderr.puts "at exit in #{Process.pid}" }
     run ->(env) { ACTIONS.fetch(env["PATH_INFO"].delete_prefix("/")).call }
   RUBY
-
-  def with_front(**options)
-    FakeFront.run(PROGRAM, **options) do |front|
-      @pid = front.ready
-      yield front
-    end
-  end
 
   def test_whatever_is_raised_is_500_and_logged
     expected = {

@@ -1,10 +1,12 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require_relative "fake_front"
+require_relative "served_program"
 
 # Other protocols on the connection of a request.
 class HijackTest < Minitest::Test
+  include ServedProgram
+
   UPGRADE = { "HTTP_UPGRADE" => "echo" }.freeze
   HEAD = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n"
 
@@ -52,13 +54,6 @@ class HijackTest < Minitest::Test
     }
     run ->(env) { ACTIONS.fetch(env["PATH_INFO"].delete_prefix("/")).call(env) }
   RUBY
-
-  def with_front
-    FakeFront.run(PROGRAM) do |front|
-      @pid = front.ready
-      yield front
-    end
-  end
 
   def begin_upgrade(front, name)
     front.send_request(UPGRADE.merge("PATH_INFO" => "/#{name}", "REQUEST_URI" => "/#{name}"))

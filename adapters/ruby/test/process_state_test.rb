@@ -1,16 +1,11 @@
 # frozen_string_literal: true
 
 require "minitest/autorun"
-require_relative "fake_front"
+require_relative "served_program"
 
 # What an application may do to its process.
 class ProcessStateTest < Minitest::Test
-  def with_front(program, **options)
-    FakeFront.run(program, **options) do |front|
-      @pid = front.ready
-      yield front
-    end
-  end
+  include ServedProgram
 
   def test_handlers_of_the_application_do_not_stay_in_a_worker
     program = <<~'RUBY'

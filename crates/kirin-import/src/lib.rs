@@ -13,6 +13,7 @@ mod doubling_tests;
 mod draft;
 mod error;
 mod files;
+mod language;
 pub mod nginx;
 mod report;
 mod section;

@@ -42,8 +42,7 @@ pub(crate) fn find(project: &Project) -> Option<Candidate> {
         steps.push(Step { purpose, command: "bundle install".into() });
     }
     // Rails builds assets while it runs, but not in production.
-    let has_sources = || project.is_directory("app/assets");
-    if is_rails && has_sources() && !project.is_directory("public/assets") {
+    if is_rails && project.is_directory("app/assets") && !project.is_directory("public/assets") {
         let command = "RAILS_ENV=production bin/rails assets:precompile".into();
         steps.push(Step { purpose: "build the assets", command });
     }

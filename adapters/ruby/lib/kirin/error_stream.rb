@@ -1,10 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "log"
+require_relative "text_writing"
 
 module Kirin
   # The stream `rack.errors`: writes complete lines to the log as they are. All requests share it.
   class ErrorStream
+    include TextWriting
+
     # The most bytes of an unfinished line that it keeps.
     UNFINISHED_BYTES = 64 * 1024
 
@@ -26,32 +29,10 @@ module Kirin
       end
     end
 
-    # Writes texts as IO#puts does.
-    def puts(*texts)
-      return write("\n") && nil if texts.empty?
-
-      texts.flatten.each do |text|
-        text = text.to_s
-        write(text.end_with?("\n") ? text : "#{text}\n")
-      end
-      nil
-    end
-
-    # Writes texts as IO#print does.
-    def print(*texts)
-      write(*texts)
-      nil
-    end
-
     # Writes a text as IO#printf does.
     def printf(*arguments)
       write(format(*arguments))
       nil
-    end
-
-    def <<(text)
-      write(text)
-      self
     end
 
     # Does nothing: complete lines have been written, and only complete lines are written.

@@ -1,5 +1,6 @@
 # frozen_string_literal: true
 
+require_relative "text_writing"
 require_relative "threads"
 
 module Kirin
@@ -7,6 +8,8 @@ module Kirin
   # 3), and of `rack.hijack` in the fields of a response (partial hijacking). Each write goes to the
   # client at once. Nothing can be read from it: the request is complete.
   class ResponseStream
+    include TextWriting
+
     # Seconds between two looks whether there are other threads.
     TICK_SECONDS = 1.0
 
@@ -23,32 +26,12 @@ module Kirin
       texts.sum { |text| @response.write(text.to_s) }
     end
 
-    def <<(text)
-      write(text)
-      self
-    end
-
     def syswrite(text)
       write(text)
     end
 
     def write_nonblock(text, **)
       write(text)
-    end
-
-    # Writes texts as IO#print and IO#puts do.
-    def print(*texts)
-      write(*texts)
-      nil
-    end
-
-    def puts(*texts)
-      texts = [""] if texts.empty?
-      texts.flatten.each do |text|
-        text = text.to_s
-        write(text.end_with?("\n") ? text : "#{text}\n")
-      end
-      nil
     end
 
     # Sends the head of the response, if nothing has been sent.

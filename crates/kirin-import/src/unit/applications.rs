@@ -4,19 +4,12 @@
 use toml::{Table, Value};
 
 use crate::draft::Draft;
+use crate::language::Language;
 use crate::report::Place;
 use crate::section::Section;
 use crate::unit::json::{Entry, Json, Node};
 use crate::unit::python;
 use crate::unit::targets::Targets;
-
-/// The languages of workers.
-#[derive(Clone, Copy, PartialEq)]
-enum Language {
-    Perl,
-    Python,
-    Ruby,
-}
 
 /// Reads an application.
 pub(crate) fn application(entry: &Entry, place: &Place, draft: &mut Draft, targets: &mut Targets) {

@@ -18,6 +18,7 @@ mod tests;
 use crate::draft::{Draft, Site};
 use crate::error::ImportError;
 use crate::files::Files;
+use crate::language::Language;
 use crate::report::{Import, Place};
 use crate::steps::{PathPattern, Step};
 use crate::text::without_variables;
@@ -43,14 +44,6 @@ pub fn import(file: &str, files: &dyn Files) -> Result<Import, ImportError> {
     }
     importer.finish(&mut draft);
     draft.finish(&start)
-}
-
-/// A language that Kirin runs.
-#[derive(Clone, Copy, PartialEq)]
-enum Language {
-    Perl,
-    Python,
-    Ruby,
 }
 
 /// What the options have said so far.

@@ -59,7 +59,8 @@ pub(crate) fn other_server(
     keys.set("servers", vec![format!("uwsgi://{server}")]);
     let upstream = draft.upstreams.add(name, keys);
     let text = "Kirin runs applications in Perl, Python and Ruby, if the file names one \
-                (`psgi`, `module`, `wsgi-file` with a .py file, `rack` with a .ru file). Keep uWSGI running with a `socket`, and \
+                (`psgi`, `module`, `wsgi-file` with a .py file, `rack` with a .ru file). Keep \
+                uWSGI running with a `socket`, and \
                 Kirin passes requests to it by its own protocol (docs/proxy.md)";
     draft.notes.left_out(start, "[uwsgi]", text);
     (format!("proxy:{upstream}"), start.to_string())

@@ -43,7 +43,7 @@ impl ClientSocket {
         context: &mut Context<'_>,
         operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        self.poll_io(context, Direction::Read, usize::MAX, operation)
+        self.poll_io(context, Direction::Read, None, operation)
     }
 
     /// Does the same when the socket may be writable.
@@ -52,7 +52,7 @@ impl ClientSocket {
         context: &mut Context<'_>,
         operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        self.poll_io(context, Direction::Write, usize::MAX, operation)
+        self.poll_io(context, Direction::Write, None, operation)
     }
 
     /// Reads the bytes that are there into `buffer`; returns 0 at the end.
@@ -61,23 +61,23 @@ impl ClientSocket {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_io(context, Direction::Read, buffer.len(), |fd| {
+        self.poll_io(context, Direction::Read, Some(buffer.len()), |fd| {
             Ok(rustix::net::recv(fd, &mut *buffer, RecvFlags::empty())?.0)
         })
     }
 
-    /// Calls `operation`, which moves up to `wanted` bytes; usize::MAX if that is not known. After
-    /// fewer bytes the socket is empty, or full: epoll(7) tells of the next ones, so that waiting
-    /// costs no system call.
+    /// Calls `operation`, which moves up to `wanted` bytes, if that is known. After fewer bytes the
+    /// socket is empty, or full: epoll(7) tells of the next ones, so that waiting costs no system
+    /// call.
     #[inline]
     fn poll_io(
         &mut self,
         context: &mut Context<'_>,
         direction: Direction,
-        wanted: usize,
+        wanted: Option<usize>,
         mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
-        let is_short = |moved: usize| 0 < moved && moved < wanted && wanted != usize::MAX;
+        let is_short = |moved: usize| 0 < moved && wanted.is_some_and(|wanted| moved < wanted);
         let registration = match &self.registration {
             Some(registration) => registration,
             None => {
@@ -162,7 +162,7 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_io(context, Direction::Write, bytes.len(), |fd| {
+        self.poll_io(context, Direction::Write, Some(bytes.len()), |fd| {
             Ok(rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)?)
         })
     }
@@ -172,9 +172,7 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.poll_io(context, Direction::Write, usize::MAX, |fd| {
-            Ok(rustix::io::writev(fd, slices)?)
-        })
+        self.poll_io(context, Direction::Write, None, |fd| Ok(rustix::io::writev(fd, slices)?))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -43,27 +43,24 @@ module Kirin
       # Returns the name of an item in the store. `prefix` has the site and the namespace.
       def key_name(prefix, key)
         name = prefix + to_bytes(key, "a key")
-        unless name.bytesize.between?(1, KEY_BYTES)
-          raise InvalidArgument, "a key has 1 to #{KEY_BYTES} bytes"
-        end
-        if BAD_IN_KEY.match?(name)
-          raise InvalidArgument, "a key has no spaces and control characters"
-        end
-
-        name
+        checked(name, KEY_BYTES, BAD_IN_KEY, "a key", "spaces and control characters")
       end
 
       # Returns the name of a tag in the store. `prefix` has the site.
       def tag_name(prefix, tag)
         tag = to_bytes(tag, "a tag")
-        unless tag.bytesize.between?(1, TAG_BYTES)
-          raise InvalidArgument, "a tag has 1 to #{TAG_BYTES} bytes"
-        end
-        if BAD_IN_TAG.match?(tag)
-          raise InvalidArgument, "a tag has no spaces, commas and control characters"
-        end
+        bad_words = "spaces, commas and control characters"
+        prefix + checked(tag, TAG_BYTES, BAD_IN_TAG, "a tag", bad_words)
+      end
 
-        prefix + tag
+      # Returns the bytes, if there are not too many and none is bad.
+      def checked(bytes, most, bad, what, bad_words)
+        unless bytes.bytesize.between?(1, most)
+          raise InvalidArgument, "#{what} has 1 to #{most} bytes"
+        end
+        raise InvalidArgument, "#{what} has no #{bad_words}" if bad.match?(bytes)
+
+        bytes
       end
 
       # Returns the names of all tags of an item.
