@@ -69,8 +69,8 @@ fn encode(
     push_decoded_path(&mut block, meta.path.unwrap_or(request.path))?;
     push(&mut block, "QUERY_STRING", request.query.unwrap_or(""));
     // The handshake of a WebSocket is that of HTTP/1.1 (RFC 8441 section 5), and has this field in
-    // HTTP/2 only because Kirin has added it.
-    let is_handshake = request.version == Version::Http2 && request.field("upgrade").is_some();
+    // HTTP/2 and HTTP/3 only because Kirin has added it.
+    let is_handshake = request.version >= Version::Http2 && request.field("upgrade").is_some();
     let version = if is_handshake { Version::Http11 } else { request.version };
     push(&mut block, "SERVER_PROTOCOL", version.name());
     push_server(&mut block, request, origin);

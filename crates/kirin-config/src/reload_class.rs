@@ -71,6 +71,7 @@ const TABLE: &[KeyGroup] = &[
     group("listener.tls", AtOnce, "certificates handshake_time client_ca client_verify ticket_key_file",
         "for new connections"),
     group("listener.tls", AtOnce, "hsts hsts_subdomains", ""),
+    group("listener.tls", Upgrade, "http3", "the sockets are bound with the listener"),
     group("listener.tls", AtOnce, "acme", ""),
     group("listener.tls.acme", AtOnce, "domains email directory state shared_key_file",
         ""),

@@ -53,6 +53,11 @@ pub struct TlsSection {
     /// Whether `hsts` is also for all names below this one.
     #[serde(default)]
     pub hsts_subdomains: bool,
+    /// Whether the listener also serves HTTP/3, on the UDP port with the number of its TCP port. A
+    /// firewall must let UDP pass. Responses over HTTP/1 and HTTP/2 tell browsers about it by
+    /// `Alt-Svc`.
+    #[serde(default)]
+    pub http3: bool,
 }
 
 /// A certificate and its key.
@@ -94,6 +99,8 @@ pub struct ListenerTls {
     pub acme: Option<AcmeConfig>,
     /// The file with the secret of session tickets that machines have together.
     pub ticket_key_file: Option<PathBuf>,
+    /// Whether the listener also serves HTTP/3.
+    pub http3: bool,
 }
 
 impl ListenerTls {
@@ -147,5 +154,5 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
     let subdomains = if section.hsts_subdomains { "; includeSubDomains" } else { "" };
     let hsts = section.hsts.map(|time| format!("max-age={}{subdomains}", time.0));
     let ticket_key_file = ticket_key.map(|(path, _)| path);
-    Ok(ListenerTls { tls: Arc::new(tls), hsts, acme, ticket_key_file })
+    Ok(ListenerTls { tls: Arc::new(tls), hsts, acme, ticket_key_file, http3: section.http3 })
 }

@@ -3,15 +3,18 @@
 use crate::hpack::{Field, FieldBuffer, Known, is_valid_method};
 use crate::priority::Priority;
 
-/// A request or its trailers break a rule of RFC 9113 section 8. Its stream is reset.
+/// A request or its trailers break a rule of RFC 9113 section 8. Its stream is reset. It says which
+/// rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
+pub struct Malformed(pub &'static str);
 
 /// What the engine needs to know of a header list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RequestFacts {
-    pub(crate) content_length: Option<u64>,
-    pub(crate) priority: Option<Priority>,
+pub struct RequestFacts {
+    /// The length of the body, if the client has announced it.
+    pub content_length: Option<u64>,
+    /// The priority of the response, if the client has named one.
+    pub priority: Option<Priority>,
 }
 
 /// The pseudo-fields that have come, each as a bit.
@@ -38,9 +41,13 @@ impl Pseudo {
     }
 }
 
-/// Checks the header list of a request. `ended`: no body follows. `extended_connect`: `:protocol`
-/// is allowed (RFC 8441 section 4).
-pub(crate) fn check_request(
+/// Checks the header list of a request of HTTP/2, or of HTTP/3, whose rules are the same (RFC 9114
+/// section 4.3). `ended`: no body follows. `extended_connect`: `:protocol` is allowed (RFC 8441
+/// section 4).
+///
+/// # Errors
+/// Returns the rule that is broken.
+pub fn check_request(
     fields: &FieldBuffer,
     ended: bool,
     extended_connect: bool,
@@ -98,7 +105,10 @@ pub(crate) fn check_request(
 }
 
 /// Checks the trailers of a request.
-pub(crate) fn check_trailers(fields: &FieldBuffer) -> Result<(), Malformed> {
+///
+/// # Errors
+/// Returns the rule that is broken.
+pub fn check_trailers(fields: &FieldBuffer) -> Result<(), Malformed> {
     for field in fields.iter() {
         if !field.is_valid {
             return Err(Malformed("a trailer has a character that is not allowed"));

@@ -143,13 +143,14 @@ pub fn encode(
             Version::Http10 => "1.0 ",
             Version::Http11 => "1.1 ",
             Version::Http2 => "2.0 ",
+            Version::Http3 => "3.0 ",
         };
         for part in ["Via: ", version, name, "\r\n"] {
             bytes.extend_from_slice(part.as_bytes());
         }
     }
     let has_body = request.body != BodyLength::None;
-    // Over HTTP/2, only the opening of a WebSocket has the field.
+    // Over HTTP/2 and HTTP/3, only the opening of a WebSocket has the field.
     let may_upgrade = request.version >= Version::Http11 && !has_body;
     OutgoingHead {
         method: request.method.clone(),

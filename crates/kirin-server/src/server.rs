@@ -18,6 +18,7 @@ use kirin_http::trace_context::TraceSampling;
 use tokio::sync::{Notify, mpsc};
 
 use crate::clock::Clock;
+use crate::connection::connection_facts::ConnectionFacts;
 use crate::connection::counters::ConnectionCounters;
 use crate::connection::idle_connection::IdleConnection;
 use crate::connection::io::Io;
@@ -25,7 +26,7 @@ use crate::connection::open_connections::OpenConnections;
 use crate::http1::output::Output;
 use crate::http1::splicing::Pipes;
 use crate::limits::Limits;
-use crate::limits::admission::{AddressRefusal, TooManyOfAddress};
+use crate::limits::admission::{AddressPermit, AddressRefusal, TooManyOfAddress};
 use crate::limits::deadlines::Deadlines;
 use crate::observation::Observers;
 use crate::tls::Tls;
@@ -62,8 +63,10 @@ pub(crate) struct ListenerState {
     pub(crate) open: Rc<OpenConnections>,
     pub(crate) scratch: RefCell<Box<[u8]>>,
     pub(crate) output: RefCell<Output>,
-    /// The fields of one HTTP/2 request.
+    /// The fields of one request of HTTP/2 or HTTP/3.
     pub(crate) header_fields: RefCell<FieldBuffer>,
+    /// A field of an HTTP/3 request while it is decoded.
+    pub(crate) section_scratch: RefCell<Vec<u8>>,
     pub(crate) pipes: Pipes,
     pub(crate) request_ids: RequestIds,
     pub(crate) stopping: Cell<bool>,
@@ -82,6 +85,7 @@ impl ListenerState {
             scratch: RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice()),
             output: RefCell::default(),
             header_fields: RefCell::default(),
+            section_scratch: RefCell::default(),
             pipes: Pipes::default(),
             request_ids: RequestIds::default(),
             stopping: Cell::new(false),
@@ -226,36 +230,45 @@ impl<H> Server<H> {
 
     /// Counts the connection for the address of its client, unless that is refused.
     pub(crate) fn admit_address(&self, io: &Io) -> Result<(), AddressRefusal> {
-        let client = io.client_peer();
-        if self.limits.blocked.has(client) {
-            self.counters.refused_blocked.add();
-            return Err(AddressRefusal::Blocked);
-        }
-        let Some(admission) = &self.limits.admission else { return Ok(()) };
-        match admission.admit_address(client) {
-            Ok(None) => {}
+        if let Some(permit) = self.admit_client(io.client_peer())? {
             // A client is admitted once.
-            Ok(Some(permit)) => _ = io.address_permit.set(permit),
-            Err(TooManyOfAddress) => {
-                self.counters.refused_address.add();
-                return Err(AddressRefusal::TooMany);
-            }
+            _ = io.address_permit.set(permit);
         }
         Ok(())
     }
 
+    /// Counts a connection for the address of this client, unless that is refused.
+    pub(crate) fn admit_client(
+        &self,
+        client: &Peer,
+    ) -> Result<Option<AddressPermit>, AddressRefusal> {
+        if self.limits.blocked.has(client) {
+            self.counters.refused_blocked.add();
+            return Err(AddressRefusal::Blocked);
+        }
+        let Some(admission) = &self.limits.admission else { return Ok(None) };
+        admission.admit_address(client).map_err(|TooManyOfAddress| {
+            self.counters.refused_address.add();
+            AddressRefusal::TooMany
+        })
+    }
+
     /// Returns where the requests of a connection come from, as far as the connection itself tells.
     /// Their time is the last one that was read from the clock.
-    pub(crate) fn origin<'a>(&'a self, io: &'a Io, notes: &'a RequestNotes) -> Origin<'a> {
-        let client = match (&self.tls, io.client.get()) {
+    pub(crate) fn origin<'a>(
+        &'a self,
+        facts: &ConnectionFacts<'a>,
+        notes: &'a RequestNotes,
+    ) -> Origin<'a> {
+        let client = match (&self.tls, facts.certificate) {
             (_, Some(certificate)) => Client::Verified(certificate),
             (Some(tls), None) if tls.asks_clients() => Client::Anonymous,
             _ => Client::NotRequested,
         };
         Origin {
-            peer: io.client_peer(),
+            peer: facts.peer,
             local: &self.local,
-            secure: io.is_secure,
+            secure: facts.is_secure,
             client,
             proxy: None,
             now: self.clock().last(),

@@ -1,9 +1,10 @@
 //! A decoded header list in memory that is used again and again.
 
 use super::{
-    dynamic_table::{FieldFacts, TableEntry},
+    dynamic_table::{ENTRY_OVERHEAD, FieldFacts, TableEntry},
     known::Known,
     static_table,
+    validity::{is_valid_name, is_valid_value},
 };
 
 /// The least size to which the memory grows, in octets.
@@ -101,7 +102,7 @@ impl FieldBuffer {
 
     /// Returns the size of the list: each field counts its name, its value and 32 octets (RFC 9113,
     /// section 6.5.2). Fields that were left out count too.
-    pub(super) fn list_bytes(&self) -> usize {
+    pub fn list_bytes(&self) -> usize {
         self.list_bytes
     }
 
@@ -124,6 +125,30 @@ impl FieldBuffer {
         let start = entry.start as usize;
         let octets = self.octets.get(start..).unwrap_or_default();
         octets.get(..entry.facts.stored_length()).unwrap_or_default()
+    }
+
+    /// Adds a field that another compression than HPACK has decoded. It is not kept if the list is
+    /// longer than `most_bytes` or has more than `most_fields` fields then, and
+    /// [`FieldBuffer::is_too_large`] says so.
+    pub fn push(&mut self, name: &[u8], value: &[u8], most_bytes: usize, most_fields: usize) {
+        let limits = self.limits(most_bytes, most_fields);
+        let length = |octets: &[u8]| u32::try_from(octets.len()).unwrap_or(u32::MAX);
+        let is_name_valid = is_valid_name(name);
+        let facts = FieldFacts {
+            entry_size: length(name).saturating_add(length(value)).saturating_add(ENTRY_OVERHEAD),
+            value_length: length(value),
+            name_index: 0,
+            known: Known::of(name),
+            is_name_valid,
+            is_valid: is_name_valid && is_valid_value(value),
+        };
+        if self.has_room(facts, limits) {
+            let (name_place, value_place) =
+                self.spare(name.len() + value.len()).split_at_mut(name.len());
+            name_place.copy_from_slice(name);
+            value_place.copy_from_slice(value);
+            self.keep_spare(facts);
+        }
     }
 
     /// Adds an entry of the static table.

@@ -16,6 +16,7 @@ mod indexing;
 mod integer;
 mod known;
 mod literal;
+pub mod primitives;
 mod static_table;
 #[cfg(test)]
 mod tests;

@@ -60,6 +60,8 @@ pub enum Version {
     Http11,
     /// HTTP/2
     Http2,
+    /// HTTP/3
+    Http3,
 }
 
 impl Version {
@@ -69,6 +71,7 @@ impl Version {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
             Version::Http2 => "HTTP/2",
+            Version::Http3 => "HTTP/3",
         }
     }
 }
@@ -280,7 +283,7 @@ impl<'a> RequestHead<'a> {
         match self.version {
             Version::Http10 => false,
             Version::Http11 => says_so(),
-            Version::Http2 => true,
+            Version::Http2 | Version::Http3 => true,
         }
     }
 

@@ -25,6 +25,7 @@ const BY_LISTENER: &[LabelledCounters] = &[
             (&["idle"], |counters| &counters.open.idle),
             (&["busy"], |counters| &counters.open.busy),
             (&["http2"], |counters| &counters.open.http2),
+            (&["http3"], |counters| &counters.open.http3),
         ],
     ),
     (&f::CONNECTIONS_ACCEPTED, &[(&[], |counters| &counters.accepted)]),
@@ -49,6 +50,7 @@ const BY_LISTENER: &[LabelledCounters] = &[
             (&["keep_alive"], |counters| &counters.timed_out.keep_alive),
             (&["slow"], |counters| &counters.timed_out.slow),
             (&["http2"], |counters| &counters.timed_out.http2),
+            (&["http3"], |counters| &counters.timed_out.http3),
         ],
     ),
     (&f::CONNECTIONS_CUT, &[(&[], |counters| &counters.cut_heaviest)]),
@@ -61,6 +63,9 @@ const BY_LISTENER: &[LabelledCounters] = &[
             (&["flood"], |counters| &counters.http2_floods),
         ],
     ),
+    (&f::HTTP3_CONNECTIONS, &[(&[], |counters| &counters.http3_connections)]),
+    (&f::HTTP3_STREAMS, &[(&[], |counters| &counters.http3_streams)]),
+    (&f::HTTP3_ENDED, &[(&["flood"], |counters| &counters.http3_floods)]),
 ];
 
 /// The metrics of each listener with TLS.

@@ -87,6 +87,12 @@ families! {
             "Streams of HTTP/2, each with one request.";
         HTTP2_ENDED = Counter "kirin_http2_connections_ended" ["listener", "reason"]
             "HTTP/2 connections that were ended because their clients misused them.";
+        HTTP3_CONNECTIONS = Counter "kirin_http3_connections" ["listener"]
+            "Connections that spoke HTTP/3.";
+        HTTP3_STREAMS = Counter "kirin_http3_streams" ["listener"]
+            "Streams of HTTP/3, each with one request.";
+        HTTP3_ENDED = Counter "kirin_http3_connections_ended" ["listener", "reason"]
+            "HTTP/3 connections that were ended because their clients misused them.";
     }
     "TLS" {
         TLS_HANDSHAKES = Counter "kirin_tls_handshakes" ["listener", "version", "resumed"]

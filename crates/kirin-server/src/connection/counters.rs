@@ -45,6 +45,12 @@ pub struct ConnectionCounters {
     pub http2_resets: Count,
     /// HTTP/2 connections that were ended because of too many frames that ask for nothing.
     pub http2_floods: Count,
+    /// HTTP/3 connections.
+    pub http3_connections: Count,
+    /// HTTP/3 streams with a request.
+    pub http3_streams: Count,
+    /// HTTP/3 connections that were ended because of too much that asks for nothing.
+    pub http3_floods: Count,
     /// Bytes that are not an acceptable request.
     pub(crate) rejects: [Count; Reject::KINDS],
 }
@@ -58,6 +64,8 @@ pub struct OpenCounts {
     pub busy: Count,
     /// Connections that speak HTTP/2.
     pub http2: Count,
+    /// Connections that speak HTTP/3.
+    pub http3: Count,
 }
 
 /// Connections that were ended because their time was over.
@@ -71,6 +79,8 @@ pub struct TimeoutCounts {
     pub slow: Count,
     /// Connections that speak HTTP/2.
     pub http2: Count,
+    /// Connections that speak HTTP/3, and their requests whose head was too slow.
+    pub http3: Count,
 }
 
 /// TLS handshakes.

@@ -27,6 +27,7 @@ use tokio::task::AbortHandle;
 
 use crate::clock::Clock;
 use crate::connection::client_socket::ClientSocket;
+use crate::connection::connection_facts::ConnectionFacts;
 use crate::connection::presence::Presence;
 use crate::limits::admission::{AddressPermit, Permit};
 use crate::limits::deadlines::Deadlines;
@@ -339,8 +340,18 @@ impl Io {
         matches!(&*self.stream.borrow(), Stream::Tls(_))
     }
 
+    /// Returns what the connection tells of its client.
+    pub(crate) fn facts(&self) -> ConnectionFacts<'_> {
+        ConnectionFacts {
+            peer: self.client_peer(),
+            certificate: self.client.get().map(|certificate| &**certificate),
+            is_secure: self.is_secure,
+            tls_version: self.is_secure.then(|| self.tls_version()).flatten(),
+        }
+    }
+
     /// Returns the version of TLS, as nginx names it.
-    pub(crate) fn tls_version(&self) -> Option<&'static str> {
+    fn tls_version(&self) -> Option<&'static str> {
         let version = match &*self.stream.borrow() {
             Stream::Plain(_) => None,
             Stream::Tls(stream) => stream.protocol_version(),

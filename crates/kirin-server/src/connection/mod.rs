@@ -1,6 +1,7 @@
 //! A client connection as a socket: its state, its deadline, and the proxies in front of it.
 
 pub(crate) mod client_socket;
+pub(crate) mod connection_facts;
 pub mod counters;
 pub mod idle_connection;
 pub(crate) mod io;

@@ -13,6 +13,7 @@ use kirin_http::request_notes::RequestNotes;
 use kirin_http::trace_context::TraceContext;
 use rustix::net::RecvFlags;
 
+use crate::connection::connection_facts::ConnectionFacts;
 use crate::connection::io::Io;
 use crate::connection::proxy_protocol::{self, MAX_HEADER_BYTES, ParsedHeader};
 use crate::server::Server;
@@ -24,17 +25,17 @@ const HEADER_SECONDS: u64 = 5;
 /// peer of the connection. The caller has read the clock.
 pub(crate) fn with_origin<H, R>(
     server: &Server<H>,
-    io: &Io,
+    facts: &ConnectionFacts<'_>,
     head: &RequestHead<'_>,
     answer: impl FnOnce(&RequestHead<'_>, Origin<'_>) -> R,
 ) -> R {
-    let peer = io.client_peer();
+    let peer = facts.peer;
     let forwarding = server.forwarding.as_deref().filter(|known| known.trusted.contains(peer));
     let notes = notes(server, head, forwarding.is_some());
-    if io.is_secure {
-        notes.set_tls_version(io.tls_version());
+    if facts.is_secure {
+        notes.set_tls_version(facts.tls_version);
     }
-    let origin = server.origin(io, &notes);
+    let origin = server.origin(facts, &notes);
     let Some(forwarding) = forwarding else {
         return answer(head, origin);
     };

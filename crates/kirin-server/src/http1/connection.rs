@@ -289,7 +289,7 @@ fn answer_one<H: Handler>(
     output: &mut Output,
     head: &RequestHead<'_>,
 ) -> Work {
-    proxied::with_origin(server, io, head, |head, origin| {
+    proxied::with_origin(server, &io.facts(), head, |head, origin| {
         answer_from(server, io, output, head, origin)
     })
 }

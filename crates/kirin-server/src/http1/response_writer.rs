@@ -109,7 +109,7 @@ pub fn write_head(
         name_upgrade(response, out);
     }
     match (exchange.persistent, exchange.version) {
-        (true, Version::Http11 | Version::Http2) => out.extend_from_slice(b"\r\n"),
+        (true, Version::Http11 | Version::Http2 | Version::Http3) => out.extend_from_slice(b"\r\n"),
         (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n\r\n"),
         (false, _) => out.extend_from_slice(b"Connection: close\r\n\r\n"),
     }

@@ -8,7 +8,6 @@
 
 mod body;
 mod connection;
-mod head;
 mod outgoing;
 mod request;
 mod responder;

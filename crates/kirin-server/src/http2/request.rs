@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Instant;
 
-use http::{Method, StatusCode};
+use http::Method;
 use kirin_client_bytes::ClientShare;
 use kirin_h2::Reason;
 use kirin_h2::hpack::FieldBuffer;
@@ -15,7 +15,7 @@ use kirin_http::client_watch::ClientWatch;
 use kirin_http::handler::{Answer, Handler, Later, Origin};
 use kirin_http::informational::Informational;
 use kirin_http::pace::Pace;
-use kirin_http::request::{BodyLength, Reject, RequestHead};
+use kirin_http::request::{BodyLength, Reject, RequestHead, Version};
 use kirin_http::request_body::RequestBody;
 use kirin_http::request_id::RequestId;
 use kirin_http::request_scope::{InRequest, RequestScope};
@@ -23,7 +23,6 @@ use kirin_http::response::Response;
 
 use super::body::Http2Source;
 use super::connection::{Engine, Http2Connection};
-use super::head::{Http2Head, refused_line};
 use super::outgoing::Http2Exchange;
 use super::responder::StreamClient;
 use super::responding::send_at_once;
@@ -31,33 +30,12 @@ use super::stream::StreamState;
 use crate::connection::proxied;
 use crate::observation::ResponseRecord;
 use crate::server::Server;
+use crate::streams::head::{StreamHead, refused_line};
+use crate::streams::kind::RequestKind;
 
 /// The most streams of a connection that are tasks. A stream that the client has reset may go on as
 /// a task until its application has answered.
 const MOST_TASKS: usize = 256;
-
-/// The properties of a request that decide how its response is sent.
-#[derive(Clone, Copy)]
-struct RequestKind {
-    is_head: bool,
-    /// Whether it opens a WebSocket (RFC 8441).
-    is_websocket: bool,
-}
-
-impl RequestKind {
-    /// Returns the response, or an error instead of one that this request cannot have.
-    fn suitable(self, response: Response) -> Response {
-        // HTTP/2 has no Upgrade, so no client has asked for that (RFC 9113 section 8.6).
-        if matches!(response.body, Body::Tunnel(_)) || response.status.is_informational() {
-            return Response::error(StatusCode::BAD_GATEWAY);
-        }
-        // Any 2xx would say that the WebSocket is open (RFC 8441 section 5).
-        if self.is_websocket && response.status.is_success() {
-            return Response::error(StatusCode::NOT_IMPLEMENTED);
-        }
-        response
-    }
-}
 
 /// A request whose response must be waited for.
 struct Unanswered<H> {
@@ -82,7 +60,10 @@ impl<H: Handler> Http2Connection<H> {
         let head = if is_too_large {
             Err(Reject::HeadTooLarge)
         } else {
-            Http2Head::read(fields, ended, self.io.is_secure, &server.limits.head)
+            {
+                let of_connection = (ended, self.io.is_secure);
+                StreamHead::read(fields, Version::Http2, of_connection, &server.limits.head)
+            }
         };
         let head = match head {
             Ok(head) => head,
@@ -94,7 +75,7 @@ impl<H: Handler> Http2Connection<H> {
             is_head: request.method == Method::HEAD,
             is_websocket: head.is_websocket,
         };
-        proxied::with_origin(server, &self.io, &request, |request, origin| {
+        proxied::with_origin(server, &self.io.facts(), &request, |request, origin| {
             self.answer(server, (stream, ended, kind), request, origin);
         });
     }
@@ -214,7 +195,8 @@ impl<H: Handler> Http2Connection<H> {
     ) {
         tracing::debug!(peer = %self.io.peer, %reject, "request refused");
         server.counters.count_reject(reject);
-        let record = server.observers.unreadable(self.io.client_peer(), &refused_line(fields));
+        let record =
+            server.observers.unreadable(self.io.client_peer(), &refused_line(fields, "HTTP/2.0"));
         let share = ClientShare::default();
         let exchange = Http2Exchange { server: Rc::clone(server), record, share, head: None };
         let state = self.opened(&mut self.engine.borrow_mut(), stream, ended);

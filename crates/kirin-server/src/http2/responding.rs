@@ -13,10 +13,11 @@ use kirin_http::response::Response;
 
 use super::connection::{Engine, GATHERED_BYTES, Http2Connection};
 use super::outgoing::{Http2Exchange, Outgoing, OutgoingBody, SourcePiece, append_file};
-use super::response::{ends_with_head, write_head};
+use super::response::write_head;
 use super::stream::StreamState;
 use crate::observation::ResponseRecord;
 use crate::server::Server;
+use crate::streams::response_fields::ends_with_head;
 
 /// A body of up to this size is sent at once if the client has room for it. It fits one frame.
 const AT_ONCE_BYTES: u64 = kirin_h2::FRAME_BYTES as u64;

@@ -2,17 +2,14 @@
 
 use http::StatusCode;
 use kirin_h2::{Connection, FieldWriter};
-use kirin_http::body::Body;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::response::Response;
 use kirin_http::trailers::Trailers;
 
 use crate::clock::Clock;
-
-/// Returns whether nothing follows the head of `response`.
-pub(super) fn ends_with_head(response: &Response, is_head: bool) -> bool {
-    is_head || Response::is_bodiless_status(response.status) || response.body.length() == Some(0)
-}
+use crate::streams::response_fields::{
+    WriteFields, ends_with_head, write_fields, write_response_fields,
+};
 
 /// Writes the head of `response`.
 #[inline]
@@ -25,21 +22,20 @@ pub(super) fn write_head<S>(
 ) {
     let ended = ends_with_head(response, is_head);
     engine.head(stream, response.status.as_u16(), ended, |writer| {
-        write_fields(&response.fields, writer);
-        if !response.fields.has_date() {
-            writer.field(b"date", &clock.date());
-        }
-        let length = match response.body {
-            // An empty body for HEAD does not say how long the body for GET would be (RFC 9110
-            // section 8.6).
-            Body::Empty if is_head => None,
-            _ if Response::is_bodiless_status(response.status) => None,
-            _ => response.body.length(),
-        };
-        if let Some(length) = length {
-            writer.content_length(length);
-        }
+        write_response_fields(response, is_head, clock, writer);
     });
+}
+
+impl WriteFields for FieldWriter<'_> {
+    #[inline]
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        FieldWriter::field(self, name, value);
+    }
+
+    #[inline]
+    fn content_length(&mut self, length: u64) {
+        FieldWriter::content_length(self, length);
+    }
 }
 
 /// Writes an informational response.
@@ -59,28 +55,4 @@ pub(super) fn write_trailers<S>(engine: &mut Connection<S>, stream: u32, trailer
             writer.field(name.as_str().as_bytes(), value.as_bytes());
         }
     });
-}
-
-#[inline]
-fn write_fields(fields: &FieldLines, writer: &mut FieldWriter<'_>) {
-    for (name, value) in fields.iter() {
-        if !is_connection_specific(name) {
-            writer.field(name, value);
-        }
-    }
-}
-
-/// Returns whether HTTP/2 does not have this field (RFC 9113 section 8.2.2). `TE` is a field of
-/// requests only.
-#[inline]
-fn is_connection_specific(name: &[u8]) -> bool {
-    let names: &[&[u8]] = match name.len() {
-        2 => &[b"te"],
-        7 => &[b"upgrade"],
-        10 => &[b"connection", b"keep-alive"],
-        16 => &[b"proxy-connection"],
-        17 => &[b"transfer-encoding"],
-        _ => return false,
-    };
-    names.iter().any(|other| name.eq_ignore_ascii_case(other))
 }

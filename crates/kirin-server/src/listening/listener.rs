@@ -51,6 +51,9 @@ pub enum ListenError {
     /// Another process listens there.
     #[error("{0} is in use by another process")]
     InUse(ListenAddress),
+    /// Another process has the UDP port.
+    #[error("the UDP port of {0}, which HTTP/3 needs, is in use by another process")]
+    DatagramsInUse(ListenAddress),
     /// The path exists and is not a socket.
     #[error("{0} exists and is not a socket; it is left alone")]
     NotASocket(ListenAddress),

@@ -124,6 +124,7 @@ fn protocol(head: &RequestHead<'_>) -> &'static str {
     match head.version {
         // nginx and Apache write it this way.
         Version::Http2 => "HTTP/2.0",
+        Version::Http3 => "HTTP/3.0",
         version => version.name(),
     }
 }

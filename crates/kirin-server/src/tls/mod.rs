@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use quinn_proto::crypto::rustls::QuicServerConfig;
 use rustls::ServerConfig;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
@@ -34,6 +35,7 @@ use crate::tls::tickets::{ClientCheck, TicketSecret, Tickets};
 /// The protocol of a connection, chosen in the handshake by ALPN (RFC 7301).
 pub(crate) const ALPN_HTTP2: &[u8] = b"h2";
 const ALPN_HTTP1: &[u8] = b"http/1.1";
+const ALPN_HTTP3: &[u8] = b"h3";
 
 /// The settings as the configuration gives them.
 #[derive(Clone, Debug)]
@@ -99,6 +101,7 @@ pub struct Tls {
     asks_clients: AtomicBool,
     certificates: Arc<Certificates>,
     config: ArcSwap<ServerConfig>,
+    quic: ArcSwap<QuicServerConfig>,
     ticket_secret: ArcSwap<TicketSecret>,
 }
 
@@ -108,6 +111,7 @@ pub struct Renewal {
     /// `None`: those that are there stay.
     certificates: Option<Vec<Arc<CertifiedKey>>>,
     config: ServerConfig,
+    quic: QuicServerConfig,
     ticket_secret: TicketSecret,
 }
 
@@ -118,6 +122,7 @@ impl Tls {
         let secret = settings.ticket_secret.clone().map_or_else(TicketSecret::random, Ok)?;
         let config = server_config(&certificates, &settings, &secret)?;
         Ok(Self {
+            quic: ArcSwap::from_pointee(quic_config(&config)?),
             ticket_secret: ArcSwap::from_pointee(secret),
             asks_clients: AtomicBool::new(settings.client_authorities.is_some()),
             settings: ArcSwap::from_pointee(settings),
@@ -140,16 +145,18 @@ impl Tls {
         let are_installed =
             settings.certificates.is_empty() && self.settings.load().certificates.is_empty();
         let certificates = (!are_installed).then_some(certificates);
-        Ok(Renewal { settings, certificates, config, ticket_secret })
+        let quic = quic_config(&config)?;
+        Ok(Renewal { settings, certificates, config, quic, ticket_secret })
     }
 
     /// Uses other certificates and settings for new connections.
     pub fn renew(&self, renewal: Renewal) {
-        let Renewal { settings, certificates, config, ticket_secret } = renewal;
+        let Renewal { settings, certificates, config, quic, ticket_secret } = renewal;
         if let Some(certificates) = certificates {
             self.certificates.replace(certificates);
         }
         self.config.store(Arc::new(config));
+        self.quic.store(Arc::new(quic));
         self.ticket_secret.store(Arc::new(ticket_secret));
         self.asks_clients.store(settings.client_authorities.is_some(), Ordering::Relaxed);
         self.settings.store(settings);
@@ -179,6 +186,7 @@ impl Tls {
         let settings = self.settings.load();
         if settings.ticket_secret.is_none() {
             let config = server_config(&self.certificates, &settings, &secret)?;
+            self.quic.store(Arc::new(quic_config(&config)?));
             self.config.store(Arc::new(config));
             self.ticket_secret.store(Arc::new(secret));
         }
@@ -198,6 +206,11 @@ impl Tls {
         socket: S,
     ) -> io::Result<TlsStream<S>> {
         TlsStream::new(socket, self.config.load_full()).map_err(io::Error::other)
+    }
+
+    /// Returns the settings for new connections of QUIC.
+    pub(crate) fn quic(&self) -> Arc<QuicServerConfig> {
+        self.quic.load_full()
     }
 
     /// Returns how long a handshake may take.
@@ -258,6 +271,14 @@ fn server_config(
     // All event loops have the same keys, so that a client can resume its session on any of them.
     config.ticketer = Arc::new(Tickets::new(ticket_secret, clients));
     Ok(config)
+}
+
+/// Returns the same settings for QUIC, which has TLS 1.3 and HTTP/3 only.
+fn quic_config(config: &ServerConfig) -> Result<QuicServerConfig, TlsError> {
+    let mut config = config.clone();
+    config.alpn_protocols = vec![ALPN_HTTP3.to_vec()];
+    QuicServerConfig::try_from(config)
+        .map_err(|error| TlsError::Settings(rustls::Error::General(error.to_string())))
 }
 
 impl std::fmt::Debug for Tls {

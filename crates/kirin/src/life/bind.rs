@@ -80,7 +80,7 @@ pub fn bind(
     let mut http: Vec<_> = (0..config.threads).map(|_| Vec::new()).collect();
     let opened = config.listeners.iter().enumerate();
     let opened = opened
-        .map(|(at, listener)| open_http(at, &listener.address, &mut http, &mut sockets))
+        .map(|(at, listener)| open_http(at, listener, &mut http, &mut sockets))
         .collect::<Result<Vec<_>, _>>()?;
     for (of_loop, http) in loops.iter_mut().zip(http) {
         of_loop.http = http;

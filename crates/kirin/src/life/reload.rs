@@ -9,7 +9,7 @@ use std::time::Duration;
 use kirin_acme::{Acme, AcmeError, OtherCertificates};
 use kirin_config::difference::{Change, difference};
 use kirin_config::reload_class::ReloadClass;
-use kirin_config::{Config, ConfigErrors, ConfigSource, read_after};
+use kirin_config::{Config, ConfigErrors, ConfigSource, ListenerConfig, read_after};
 use kirin_gateway::routing::access::Maintenance;
 use kirin_http::ListenAddress;
 use kirin_observe::reload::{ReloadWish, Reloaded};
@@ -251,7 +251,7 @@ impl Reloading<'_> {
         for (at, (listener, partner)) in listeners.enumerate() {
             all.push(match partner {
                 Some(partner) => before.sockets[partner].clone(),
-                None => opening.open(at, &listener.address)?,
+                None => opening.open(at, listener)?,
             });
         }
         Ok((opening, all))
@@ -407,10 +407,10 @@ impl Opening<'_> {
     fn open(
         &mut self,
         number: usize,
-        address: &ListenAddress,
+        listener: &ListenerConfig,
     ) -> Result<ListenerSockets, ListenerOpenError> {
         let mut sockets = self.sockets.borrow_mut();
-        let opened = open_http(number, address, &mut self.loops, &mut sockets)?;
+        let opened = open_http(number, listener, &mut self.loops, &mut sockets)?;
         self.opened.push(opened.number);
         Ok(opened)
     }

@@ -96,7 +96,9 @@ fn serve(options: &Options, in_background: bool) -> Result<(), MemcachedError> {
 /// Describes an error as memcached does, with an address as its options have it.
 fn describe(error: &ProgramError) -> String {
     let (address, reason) = match error.listen_error() {
-        Some(ListenError::InUse(address)) => (address, "it is in use by another process".into()),
+        Some(ListenError::InUse(address) | ListenError::DatagramsInUse(address)) => {
+            (address, "it is in use by another process".into())
+        }
         Some(ListenError::NotASocket(address)) => {
             (address, "it exists and is not a socket; it is left alone".into())
         }

@@ -9,6 +9,7 @@ use kirin_acme::{ChallengeAnswer, ChallengeLookup, Challenges, challenge_token};
 use kirin_gateway::request::kept_request::KeptHead;
 use kirin_gateway::routing::router::Router;
 use kirin_http::host::without_port;
+use kirin_http::request::Version;
 use kirin_http::{Answer, AnsweredBy, Body, Handler, Origin, RequestHead, Response};
 use kirin_server::BlockedAddresses;
 
@@ -22,8 +23,16 @@ pub struct Entrance {
     pub redirect_to_https: Option<u16>,
     /// The value of Strict-Transport-Security.
     pub hsts: Option<Rc<str>>,
+    /// The value of Alt-Svc (RFC 7838), which says where HTTP/3 is.
+    pub alt_svc: Option<Rc<str>>,
     /// The answers to authorities that issue certificates.
     pub challenges: Arc<Challenges>,
+}
+
+/// The fields that every response of a listener gets.
+struct AddedFields {
+    hsts: Option<Rc<str>>,
+    alt_svc: Option<Rc<str>>,
 }
 
 impl Handler for Entrance {
@@ -47,21 +56,32 @@ impl Handler for Entrance {
         {
             return Answer::Now(to_https(request, port));
         }
-        route(&self.router, self.hsts.clone(), request, origin)
+        route(&self.router, self.added(request, origin), request, origin)
     }
 }
 
 impl Entrance {
+    /// Returns the fields that the response gets.
+    fn added(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> AddedFields {
+        // A proxy in front would take the offer for itself.
+        let is_direct = origin.secure && origin.proxy.is_none();
+        let alt_svc = match request.version < Version::Http3 && is_direct {
+            true => self.alt_svc.clone(),
+            false => None,
+        };
+        AddedFields { hsts: self.hsts.clone(), alt_svc }
+    }
+
     /// Asks the origin of the store for the answer to a challenge, and then the routes.
     #[cold]
     fn ask(&self, lookup: ChallengeLookup, head: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        let (router, hsts) = (Rc::clone(&self.router), self.hsts.clone());
+        let (router, added) = (Rc::clone(&self.router), self.added(head, origin));
         let head = KeptHead::new(head, origin);
         Answer::later(move |body| async move {
             match lookup.response().await {
                 Some(response) => response,
                 None => {
-                    let answer = head.with(|head, origin| route(&router, hsts, head, origin));
+                    let answer = head.with(|head, origin| route(&router, added, head, origin));
                     answer.response(body).await
                 }
             }
@@ -72,14 +92,14 @@ impl Entrance {
 /// Asks the routes.
 fn route(
     router: &Router,
-    hsts: Option<Rc<str>>,
+    added: AddedFields,
     request: &RequestHead<'_>,
     origin: Origin<'_>,
 ) -> Answer {
     let answer = router.answer(request, origin);
-    match hsts {
-        None => answer,
-        Some(value) => with_hsts(answer, value),
+    match added {
+        AddedFields { hsts: None, alt_svc: None } => answer,
+        added => with_fields(answer, added),
     }
 }
 
@@ -97,9 +117,15 @@ fn to_https(request: &RequestHead<'_>, port: u16) -> Response {
     response
 }
 
-fn with_hsts(answer: Answer, value: Rc<str>) -> Answer {
+fn with_fields(answer: Answer, added: AddedFields) -> Answer {
+    let AddedFields { hsts, alt_svc } = added;
     let add = move |mut response: Response| {
-        response.fields.push("Strict-Transport-Security", &*value);
+        if let Some(value) = hsts {
+            response.fields.push("Strict-Transport-Security", &*value);
+        }
+        if let Some(value) = alt_svc {
+            response.fields.push("Alt-Svc", &*value);
+        }
         response
     };
     match answer {

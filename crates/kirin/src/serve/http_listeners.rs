@@ -4,6 +4,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kirin_config::ListenerTls;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::places::status::StatusPage;
@@ -12,14 +13,14 @@ use kirin_http::ListenAddress;
 use kirin_observe::live::observer::{LiveLoop, LiveObserver};
 use kirin_observe::metrics::counters::LoopCounters;
 use kirin_observe::metrics::observer::RequestMetrics;
-use kirin_observe::stage::Stage;
+use kirin_observe::stage::{Stage, drain_limit};
 use kirin_observe::status_page;
 use kirin_server::{
-    AccessLog, AccessLogs, IdleConnection, InForce, Limits, Observers, RequestObserver, Server,
-    listener,
+    AccessLog, AccessLogs, DatagramListener, IdleConnection, InForce, Limits, Observers,
+    RequestObserver, Server, datagrams, listener,
 };
 use kirin_traces::TraceObserver;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_local};
 
 use crate::serve::entrance::Entrance;
@@ -51,8 +52,10 @@ struct OpenListener {
     number: usize,
     in_force: Rc<InForce<Entrance>>,
     accepting: JoinHandle<()>,
+    /// Serves HTTP/3.
+    datagrams: Option<JoinHandle<()>>,
     /// Ends the accepting.
-    close: oneshot::Sender<()>,
+    close: watch::Sender<bool>,
     upkeep: JoinHandle<()>,
 }
 
@@ -159,8 +162,10 @@ impl HttpListeners {
     /// go to `successor`, if there is one.
     pub async fn drain(self, limit: Duration, successor: Option<Rc<ConnectionSender>>) {
         let (mut accepting, mut servers, mut sending) = (Vec::new(), Vec::new(), Vec::new());
+        let mut datagrams = Vec::new();
         for open in self.listeners {
             accepting.push(open.accepting);
+            datagrams.extend(open.datagrams);
             let idle = successor.as_ref().map(|successor| {
                 // Each connection on its way takes a descriptor more.
                 let (idle, handed) = mpsc::channel(1);
@@ -186,6 +191,12 @@ impl HttpListeners {
                 tracing::error!(%error, "draining failed");
             }
         }
+        for served in datagrams {
+            // It ends within the limit, too.
+            if let Err(error) = served.await {
+                tracing::error!(%error, "HTTP/3 failed");
+            }
+        }
         // A successor that hangs does not keep this program.
         let left = limit.saturating_sub(began.elapsed());
         let sent = async {
@@ -201,29 +212,48 @@ impl HttpListeners {
 impl OpenListener {
     /// Accepts connections until the listener closes or the loops drain.
     fn new(bound: BoundListener, server: Server<Entrance>, stage: watch::Receiver<Stage>) -> Self {
-        let BoundListener { socket, address, number, is_inherited } = bound;
+        let BoundListener { socket, address, number, is_inherited, datagrams } = bound;
         let in_force = InForce::new(server);
         let upkeep = spawn_local(listener::maintain_connections(Rc::clone(&in_force)));
-        let (close, closes) = oneshot::channel();
+        let (close, closes) = watch::channel(false);
+        let datagrams = datagrams.map(|socket| {
+            let ends = stops_datagrams(stage.clone(), closes.clone());
+            spawn_local(serve_datagrams(socket, Rc::clone(&in_force), ends))
+        });
         let ends = stops_accepting(stage, closes, is_inherited);
         let accepting = spawn_local(accept(socket, Rc::clone(&in_force), ends));
-        Self { address, number, in_force, accepting, close, upkeep }
+        Self { address, number, in_force, accepting, datagrams, close, upkeep }
     }
 
     /// Accepts no more. Connections end: idle ones soon, and others when their responses have, for
     /// which there is no limit but that of the program's own end.
     fn close(self) -> Weak<InForce<Entrance>> {
-        let Self { in_force, accepting, close, upkeep, .. } = self;
+        let Self { in_force, accepting, datagrams, close, upkeep, .. } = self;
         let closing = Rc::downgrade(&in_force);
         spawn_local(async move {
-            _ = close.send(());
+            _ = close.send(true);
             if let Err(error) = accepting.await {
                 tracing::error!(%error, "accepting failed");
+            }
+            if let Some(datagrams) = datagrams
+                && let Err(error) = datagrams.await
+            {
+                tracing::error!(%error, "HTTP/3 failed");
             }
             listener::drain(in_force, NO_LIMIT, None).await;
             upkeep.abort();
         });
         closing
+    }
+}
+
+/// Returns the value of Alt-Svc for a listener with HTTP/3. Browsers remember it for a day.
+fn alt_svc(tls: Option<&ListenerTls>, address: &ListenAddress) -> Option<Rc<str>> {
+    match (tls, address) {
+        (Some(ListenerTls { http3: true, .. }), ListenAddress::Tcp(address)) => {
+            Some(format!("h3=\":{}\"; ma=86400", address.port()).into())
+        }
+        _ => None,
     }
 }
 
@@ -288,6 +318,7 @@ impl<'a> Setting<'a> {
             blocked: Arc::clone(&resources.blocked),
             redirect_to_https: config.redirect_to_https,
             challenges: Arc::clone(&resources.challenges),
+            alt_svc: alt_svc(config.tls.as_ref(), address),
             hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
         let logs = AccessLogs::new(log.map(AccessLog::new), Rc::clone(&self.route_logs));
@@ -314,7 +345,7 @@ impl<'a> Setting<'a> {
 /// request: others accept them if the socket stays open.
 async fn stops_accepting(
     mut stage: watch::Receiver<Stage>,
-    closes: oneshot::Receiver<()>,
+    mut closes: watch::Receiver<bool>,
     is_inherited: bool,
 ) -> Duration {
     let drains = stage.wait_for(|stage| *stage > Stage::Serve);
@@ -324,7 +355,29 @@ async fn stops_accepting(
             _ => Duration::ZERO,
         },
         // Without this word, the program ends, and the listener is dropped.
-        Ok(()) = closes => NO_LIMIT,
+        Ok(_) = closes.wait_for(|closes| *closes) => NO_LIMIT,
+    }
+}
+
+/// Waits until a listener serves no new HTTP/3 connections. Returns how long requests in progress
+/// may take.
+async fn stops_datagrams(
+    stage: watch::Receiver<Stage>,
+    mut closes: watch::Receiver<bool>,
+) -> Duration {
+    tokio::select! {
+        limit = drain_limit(stage) => limit,
+        Ok(_) = closes.wait_for(|closes| *closes) => NO_LIMIT,
+    }
+}
+
+async fn serve_datagrams(
+    socket: DatagramListener,
+    in_force: Rc<InForce<Entrance>>,
+    ends: impl Future<Output = Duration>,
+) {
+    if let Err(error) = datagrams::serve(socket, in_force, ends).await {
+        tracing::error!(%error, "a UDP socket cannot be used");
     }
 }
 

@@ -6,10 +6,10 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use kirin_config::Config;
+use kirin_config::{Config, ListenerConfig};
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
-use kirin_server::{BindOptions, Listener};
+use kirin_server::{BindOptions, DatagramListener, Listener};
 use tokio::sync::watch;
 
 use crate::serve::sockets::{SocketError, SocketNumber, Sockets};
@@ -24,6 +24,8 @@ pub struct BoundListener {
     pub number: usize,
     /// Whether the process that gave the socket has it too, and gives it to the next program.
     pub is_inherited: bool,
+    /// The UDP socket for HTTP/3.
+    pub datagrams: Option<DatagramListener>,
 }
 
 /// A bound socket for memcached clients.
@@ -87,21 +89,30 @@ impl ListenerSockets {
 /// each of `loops`.
 pub fn open_http(
     number: usize,
-    wanted: &ListenAddress,
+    listener: &ListenerConfig,
     loops: &mut [Vec<BoundListener>],
     sockets: &mut Sockets,
 ) -> Result<ListenerSockets, ListenerOpenError> {
+    let wanted = &listener.address;
+    let has_http3 = listener.tls.as_ref().is_some_and(|tls| tls.http3);
     let opened = sockets.open(wanted, loops.len(), &BindOptions::default())?;
     let mut addresses = Vec::new();
+    let loop_count = loops.len();
+    let mut datagrams = Vec::new();
     for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
         for socket in sockets {
             let failed = |error| ListenError::Io(wanted.clone(), error);
             let address = socket.address().map_err(failed)?;
+            let is_inherited = opened.is_inherited;
             if !addresses.contains(&address) {
                 addresses.push(address.clone());
+                if let (true, ListenAddress::Tcp(tcp)) = (has_http3, &address) {
+                    let options = BindOptions::default();
+                    datagrams = DatagramListener::bind(*tcp, loop_count, is_inherited, &options)?;
+                }
             }
-            let is_inherited = opened.is_inherited;
-            of_loop.push(BoundListener { socket, address, number, is_inherited });
+            let datagrams = datagrams.pop();
+            of_loop.push(BoundListener { socket, address, number, is_inherited, datagrams });
         }
     }
     Ok(ListenerSockets { number: opened.number, addresses, is_inherited: opened.is_inherited })

@@ -1,10 +1,10 @@
-//! Request heads: turns a header list that the engine has checked into a [`RequestHead`] like that
-//! of HTTP/1.
+//! Request heads of HTTP/2 and HTTP/3: turns a header list that was checked into a [`RequestHead`]
+//! like that of HTTP/1.
 //!
-//! The engine has already refused what RFC 9113 section 8 calls malformed: pseudo-fields that are
-//! missing, duplicated or behind others, names and values with characters that are not allowed,
-//! connection-specific fields, `TE` other than `trailers`, and a `content-length` that the data
-//! contradicts.
+//! The check (`kirin_h2::request`) has already refused what RFC 9113 section 8 calls malformed:
+//! pseudo-fields that are missing, duplicated or behind others, names and values with characters
+//! that are not allowed, connection-specific fields, `TE` other than `trailers`, and a
+//! `content-length` that the data contradicts.
 
 use std::borrow::Cow;
 
@@ -19,33 +19,34 @@ use kirin_http::request::{
 use smallvec::SmallVec;
 
 /// The field lines of a head. Those of most requests fit without memory of their own.
-pub(super) type Lines<'a> = SmallVec<[Header<'a>; 24]>;
+pub(crate) type Lines<'a> = SmallVec<[Header<'a>; 24]>;
 
 /// A request head.
-pub(super) struct Http2Head<'a> {
+pub(crate) struct StreamHead<'a> {
     method: Method,
     target: Cow<'a, str>,
     host: &'a str,
     fields: &'a FieldBuffer,
     /// The `cookie` fields joined to one, if there are several.
     cookie: Vec<u8>,
-    pub(super) body: BodyLength,
+    pub(crate) body: BodyLength,
     expects_continue: bool,
     /// Whether the stream becomes a WebSocket (RFC 8441 section 5).
-    pub(super) is_websocket: bool,
+    pub(crate) is_websocket: bool,
+    version: Version,
 }
 
-/// The key of a WebSocket handshake, which HTTP/2 does not have and applications need. The client
-/// never sees the answer to it.
+/// The key of a WebSocket handshake, which these versions do not have and applications need. The
+/// client never sees the answer to it.
 const WEBSOCKET_KEY: &str = "S2lyaW4gc3BlYWtzIGgyIQ==";
 
-impl<'a> Http2Head<'a> {
-    /// Reads the head that the engine gives. `ended`: no body follows. `secure`: the connection is
+impl<'a> StreamHead<'a> {
+    /// Reads a head of HTTP/2, or of HTTP/3. `ended`: no body follows. `secure`: the connection is
     /// encrypted.
-    pub(super) fn read(
+    pub(crate) fn read(
         fields: &'a FieldBuffer,
-        ended: bool,
-        secure: bool,
+        version: Version,
+        (ended, secure): (bool, bool),
         limits: &HeadLimits,
     ) -> Result<Self, Reject> {
         let mut method = Method::GET;
@@ -119,12 +120,22 @@ impl<'a> Http2Head<'a> {
             Some(0) | None => BodyLength::Chunked,
         };
         let cookie = if cookies > 1 { joined_cookies(fields) } else { Vec::new() };
-        Ok(Self { method, target, host, fields, cookie, body, expects_continue, is_websocket })
+        Ok(Self {
+            method,
+            target,
+            host,
+            fields,
+            cookie,
+            body,
+            expects_continue,
+            is_websocket,
+            version,
+        })
     }
 
-    /// Returns the field lines, which [`Http2Head::as_request`] borrows. `Host` is one of them as
+    /// Returns the field lines, which [`StreamHead::as_request`] borrows. `Host` is one of them as
     /// in HTTP/1, and the parts of a cookie are joined (RFC 9113 section 8.2.3).
-    pub(super) fn field_lines(&self) -> Lines<'_> {
+    pub(crate) fn field_lines(&self) -> Lines<'_> {
         let mut lines = Lines::new();
         lines.push(Header { name: "host", value: self.host.as_bytes() });
         if self.is_websocket {
@@ -157,7 +168,7 @@ impl<'a> Http2Head<'a> {
     }
 
     /// Returns the head in the form that handlers expect.
-    pub(super) fn as_request<'b>(&'b self, fields: &'b [Header<'b>]) -> RequestHead<'b> {
+    pub(crate) fn as_request<'b>(&'b self, fields: &'b [Header<'b>]) -> RequestHead<'b> {
         let target = &*self.target;
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -168,7 +179,7 @@ impl<'a> Http2Head<'a> {
             target,
             path,
             query,
-            version: Version::Http2,
+            version: self.version,
             host: self.host,
             fields,
             body: self.body,
@@ -207,12 +218,13 @@ fn joined_cookies(fields: &FieldBuffer) -> Vec<u8> {
     joined
 }
 
-/// Returns the line that a log shows for a request that is refused.
-pub(super) fn refused_line(fields: &FieldBuffer) -> Vec<u8> {
+/// Returns the line that a log shows for a request that is refused. `protocol` is the version as
+/// nginx writes it.
+pub(crate) fn refused_line(fields: &FieldBuffer, protocol: &str) -> Vec<u8> {
     let value_of = |known| {
         fields.iter().find(|field| field.known == known).map_or(&b""[..], |field| field.value)
     };
-    [value_of(Known::Method), b" ", value_of(Known::Path), b" HTTP/2.0"].concat()
+    [value_of(Known::Method), b" ", value_of(Known::Path), b" ", protocol.as_bytes()].concat()
 }
 
 /// Returns `:authority`, or else `Host`. They must not contradict each other (RFC 9113 section
@@ -253,9 +265,10 @@ mod tests {
     fn read<T>(
         fields: &FieldBuffer,
         ended: bool,
-        look: impl FnOnce(&Http2Head<'_>) -> T,
+        look: impl FnOnce(&StreamHead<'_>) -> T,
     ) -> Result<T, Reject> {
-        Http2Head::read(fields, ended, true, &HeadLimits::default()).map(|head| look(&head))
+        StreamHead::read(fields, Version::Http2, (ended, true), &HeadLimits::default())
+            .map(|head| look(&head))
     }
 
     #[test]
@@ -333,7 +346,8 @@ mod tests {
         let mut table = kirin_doubling::Table::new();
         for (name, value) in [("cookie", "a=b; "), ("x-a", "b"), ("", "b"), ("expect", "x")] {
             table.check(&format!("{name}: {value}"), 12, list(name, value), |fields| {
-                let head = Http2Head::read(fields, true, true, &HeadLimits::default()).ok()?;
+                let limits = HeadLimits::default();
+                let head = StreamHead::read(fields, Version::Http2, (true, true), &limits).ok()?;
                 let lines = head.field_lines();
                 Some(head.as_request(&lines).fields.len())
             });

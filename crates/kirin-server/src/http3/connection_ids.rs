@@ -1,0 +1,35 @@
+//! Connection IDs (RFC 9000 section 5.1), by which datagrams find their connection.
+
+use quinn_proto::{ConnectionId, ConnectionIdGenerator};
+use ring::rand::{SecureRandom, SystemRandom};
+
+/// The length of an ID.
+pub(super) const ID_BYTES: usize = 8;
+
+/// Makes the IDs of one endpoint.
+pub(super) struct ConnectionIds {
+    random: SystemRandom,
+}
+
+impl ConnectionIds {
+    pub(super) fn new() -> Self {
+        Self { random: SystemRandom::new() }
+    }
+}
+
+impl ConnectionIdGenerator for ConnectionIds {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut id = [0; ID_BYTES];
+        // The kernel's random numbers do not fail once they have begun.
+        _ = self.random.fill(&mut id);
+        ConnectionId::new(&id)
+    }
+
+    fn cid_len(&self) -> usize {
+        ID_BYTES
+    }
+
+    fn cid_lifetime(&self) -> Option<std::time::Duration> {
+        None
+    }
+}

@@ -1,0 +1,436 @@
+//! The task of a UDP socket: gives datagrams to their connections, lets them send, and calls them
+//! when their time has come.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use kirin_h3::Code;
+use kirin_http::handler::Handler;
+use kirin_http::panics;
+use kirin_http::peer::Peer;
+use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, Incoming, Transmit};
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
+
+use super::connection::{Http3Connection, LAST_WORDS, Touched};
+use super::socket::{Datagram, DatagramSocket};
+use super::timers::Timers;
+use super::transport::{EndpointKeys, endpoint_config, server_config};
+use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
+use crate::server::{InForce, Server};
+
+/// Datagrams that are taken before other tasks of the loop get their turn.
+const TURN_DATAGRAMS: usize = 256;
+
+/// Datagrams that one connection sends before others get their turn.
+const TURN_SEGMENTS: usize = 64;
+
+/// Handshakes in progress above which clients must first show that they have their address (Retry,
+/// RFC 9000 section 8.1.2).
+const UNPROVEN_HANDSHAKES: usize = 64;
+
+/// A UDP socket with its connections.
+pub(crate) struct Http3Endpoint<H> {
+    quic: Endpoint,
+    socket: DatagramSocket,
+    in_force: Rc<InForce<H>>,
+    keys: EndpointKeys,
+    /// The settings for which the endpoint was last told to accept connections.
+    accepts_by: Option<Rc<Server<H>>>,
+    connections: Vec<Option<Rc<Http3Connection<H>>>>,
+    touched: Rc<Touched>,
+    timers: Timers,
+    /// The first time of `timers`.
+    sleep: Option<(Instant, Pin<Box<Sleep>>)>,
+    second: Interval,
+    /// What the socket has not taken.
+    blocked: Option<(Transmit, Vec<u8>)>,
+    buffer: Vec<u8>,
+    is_going: bool,
+}
+
+/// Serves HTTP/3 on a socket until `ends` completes, and then ends all connections. `ends` returns
+/// how long requests in progress may take.
+pub(crate) async fn serve<H: Handler>(
+    socket: std::net::UdpSocket,
+    in_force: Rc<InForce<H>>,
+    ends: impl Future<Output = Duration>,
+) -> io::Result<()> {
+    let mut endpoint = Http3Endpoint::new(DatagramSocket::new(socket)?, in_force);
+    let mut ends = pin!(ends);
+    let limit = poll_fn(|context| {
+        if let Poll::Ready(limit) = ends.as_mut().poll(context) {
+            return Poll::Ready(limit);
+        }
+        endpoint.poll_turn(context);
+        Poll::Pending
+    })
+    .await;
+    endpoint.drain(limit).await;
+    Ok(())
+}
+
+impl<H: Handler> Http3Endpoint<H> {
+    fn new(socket: DatagramSocket, in_force: Rc<InForce<H>>) -> Self {
+        let mut second = tokio::time::interval(Duration::from_secs(1));
+        second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            quic: Endpoint::new(Arc::new(endpoint_config()), None, socket.keeps_size(), None),
+            socket,
+            in_force,
+            keys: EndpointKeys::random(),
+            accepts_by: None,
+            connections: Vec::new(),
+            touched: Rc::default(),
+            timers: Timers::default(),
+            sleep: None,
+            second,
+            blocked: None,
+            buffer: Vec::new(),
+            is_going: false,
+        }
+    }
+
+    /// Does everything that can be done now.
+    fn poll_turn(&mut self, context: &mut Context<'_>) {
+        self.touched.task.set(Some(context.waker().clone()));
+        self.follow_settings();
+        let is_unsent = self.blocked.take().is_some_and(|(transmit, contents)| {
+            let is_sent = self.socket.send(context, &transmit, &contents);
+            if !is_sent {
+                self.blocked = Some((transmit, contents));
+            }
+            !is_sent
+        });
+        let has_more = self.receive(context);
+        let now = Instant::now();
+        self.call_due(now);
+        while self.second.poll_tick(context).is_ready() {
+            self.check_times();
+        }
+        if !is_unsent {
+            self.let_connections_send(now, context);
+        }
+        self.arm(context);
+        if has_more || (self.blocked.is_none() && !self.touched.numbers.borrow().is_empty()) {
+            yield_turn(context);
+        }
+    }
+
+    /// Accepts new connections by the settings that are in force.
+    fn follow_settings(&mut self) {
+        let server = self.in_force.current();
+        let is_same = self.accepts_by.as_ref().is_some_and(|before| Rc::ptr_eq(before, &server));
+        // Certificates are renewed without a change of the settings.
+        if is_same && !self.is_going {
+            return;
+        }
+        let config = match self.is_going {
+            true => None,
+            false => server_config(&server, &self.keys),
+        };
+        self.quic.set_server_config(config);
+        self.accepts_by = Some(server);
+    }
+
+    /// Takes datagrams out of the socket. Returns whether more may be there.
+    fn receive(&mut self, context: &mut Context<'_>) -> bool {
+        let mut count = 0;
+        // The socket is taken out while the endpoint works with what it brings.
+        let mut received = Vec::new();
+        while count < TURN_DATAGRAMS {
+            let take = |datagram: Datagram<'_>| {
+                let Datagram { bytes, sender, receiver, ecn } = datagram;
+                received.push((BytesMut::from(bytes), sender, receiver, ecn));
+            };
+            match self.socket.poll_receive(context, take) {
+                Poll::Ready(Ok(datagrams)) => count += datagrams,
+                // An error is about an earlier transmission, such as a port that nobody has.
+                Poll::Ready(Err(error)) => {
+                    tracing::debug!(%error, "UDP socket");
+                    count += 1;
+                }
+                Poll::Pending => break,
+            }
+            let now = Instant::now();
+            for (bytes, sender, receiver, ecn) in received.drain(..) {
+                self.buffer.clear();
+                let event = self.quic.handle(now, sender, receiver, ecn, bytes, &mut self.buffer);
+                match event {
+                    Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                        if let Some(connection) = self.connection(handle.0) {
+                            connection.quic.borrow_mut().handle_event(event);
+                            connection.touch();
+                        }
+                    }
+                    Some(DatagramEvent::NewConnection(incoming)) => {
+                        self.accept(incoming, now, context);
+                    }
+                    Some(DatagramEvent::Response(transmit)) => self.reply(&transmit, context),
+                    None => {}
+                }
+            }
+        }
+        count >= TURN_DATAGRAMS
+    }
+
+    /// Sends a packet that belongs to no connection. It is lost if the socket is full.
+    fn reply(&self, transmit: &Transmit, context: &mut Context<'_>) {
+        if self.blocked.is_none() {
+            self.socket.send(context, transmit, &self.buffer);
+        }
+    }
+
+    fn connection(&self, number: usize) -> Option<Rc<Http3Connection<H>>> {
+        self.connections.get(number)?.clone()
+    }
+
+    /// Begins a connection, or refuses it.
+    fn accept(&mut self, incoming: Incoming, now: Instant, context: &mut Context<'_>) {
+        let server = self.in_force.current();
+        let has_many = self.touched.handshakes.get() >= UNPROVEN_HANDSHAKES;
+        if has_many && !incoming.remote_address_validated() {
+            self.buffer.clear();
+            let retry = self.quic.retry(incoming, &mut self.buffer);
+            // It is an error only for a client that has shown its address.
+            if let Ok(transmit) = retry {
+                self.reply(&transmit, context);
+            }
+            return;
+        }
+        let peer = Peer::Tcp(incoming.remote_address());
+        let admission = server.limits.admission.as_ref();
+        let is_full = admission.is_some_and(|admission| !admission.has_room());
+        let address_permit = match server.admit_client(&peer) {
+            Ok(permit) if !is_full => permit,
+            Err(AddressRefusal::Blocked) => return self.quic.ignore(incoming),
+            Ok(_) | Err(AddressRefusal::TooMany) => {
+                self.buffer.clear();
+                let transmit = self.quic.refuse(incoming, &mut self.buffer);
+                return self.reply(&transmit, context);
+            }
+        };
+        server.counters.accepted.add();
+        self.buffer.clear();
+        let config = server_config(&server, &self.keys);
+        match self.quic.accept(incoming, now, &mut self.buffer, config) {
+            Ok((handle, quic)) => {
+                let permits = (admission.map(ConnectionAdmission::admit), address_permit);
+                let in_force = Rc::clone(&self.in_force);
+                let touched = Rc::clone(&self.touched);
+                let time = server.tls.as_ref().map_or(1, |tls| tls.handshake_time().as_secs());
+                let deadline = server.clock().now() + time.max(1);
+                let quic = (handle, quic);
+                let connection =
+                    Rc::new(Http3Connection::new(quic, in_force, touched, permits, deadline));
+                connection.touch();
+                if self.connections.len() <= handle.0 {
+                    self.connections.resize(handle.0 + 1, None);
+                }
+                if let Some(place) = self.connections.get_mut(handle.0) {
+                    *place = Some(connection);
+                }
+            }
+            Err(error) => {
+                server.counters.handshakes.failed.add();
+                tracing::debug!(%peer, error = %error.cause, "QUIC handshake");
+                if let Some(transmit) = error.response {
+                    self.reply(&transmit, context);
+                }
+            }
+        }
+    }
+
+    /// Calls the connections whose time has come.
+    fn call_due(&mut self, now: Instant) {
+        while let Some(number) = self.timers.pop_due(now) {
+            let Some(connection) = self.connection(number) else { continue };
+            connection.timer.set(None);
+            let mut quic = connection.quic.borrow_mut();
+            // Its time may be later by now. Then it is entered again.
+            if quic.poll_timeout().is_some_and(|time| time <= now) {
+                quic.handle_timeout(now);
+            }
+            drop(quic);
+            connection.touch();
+        }
+    }
+
+    /// Does what is due once a second.
+    fn check_times(&self) {
+        let server = self.in_force.current();
+        let now = server.clock().now();
+        let mut open = 0;
+        for connection in self.connections.iter().flatten() {
+            open += 1;
+            connection.check_time(now);
+            if self.is_going && connection.is_idle() {
+                connection.close(Code::NoError);
+            }
+        }
+        server.counters.open.http3.set(open);
+    }
+
+    /// Lets the connections that have something to do carry it out and send.
+    fn let_connections_send(&mut self, now: Instant, context: &mut Context<'_>) {
+        // What they touch meanwhile has its turn in the same round if it comes before the end.
+        let mut place = 0;
+        let server = self.in_force.current();
+        loop {
+            let number = self.touched.numbers.borrow().get(place).copied();
+            let Some(number) = number else { break };
+            place += 1;
+            let Some(connection) = self.connection(number) else { continue };
+            connection.clear_touch();
+            // A panic ends this connection, and not those of other clients.
+            let worked = panics::catch(|| {
+                connection.take_events();
+                connection.count_held(&server)
+            });
+            match worked {
+                Ok(Ok(())) => {}
+                Ok(Err(failure)) => connection.fail(failure),
+                Err(_) => connection.close(Code::Internal),
+            }
+            let is_stalled = !self.send(&connection, number, now, context);
+            self.exchange_events(&connection, number);
+            if is_stalled {
+                break;
+            }
+        }
+        let mut numbers = self.touched.numbers.borrow_mut();
+        let done = place.min(numbers.len());
+        numbers.drain(..done);
+    }
+
+    /// Lets a connection send. Returns false if the socket takes nothing more.
+    fn send(
+        &mut self,
+        connection: &Http3Connection<H>,
+        number: usize,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) -> bool {
+        let most = self.socket.most_segments();
+        let mut segments = 0;
+        while segments < TURN_SEGMENTS {
+            self.buffer.clear();
+            let transmit = connection.quic.borrow_mut().poll_transmit(now, most, &mut self.buffer);
+            let Some(transmit) = transmit else { break };
+            segments += transmit.segment_size.map_or(1, |size| transmit.size.div_ceil(size));
+            if !self.socket.send(context, &transmit, &self.buffer) {
+                self.blocked = Some((transmit, std::mem::take(&mut self.buffer)));
+                connection.touch();
+                return false;
+            }
+        }
+        if segments >= TURN_SEGMENTS {
+            connection.touch();
+        }
+        if let Some(time) = connection.quic.borrow_mut().poll_timeout() {
+            let mut entered = connection.timer.get();
+            self.timers.enter(number, time, &mut entered);
+            connection.timer.set(entered);
+        }
+        true
+    }
+
+    /// Passes what QUIC's connection and QUIC's endpoint have to tell each other. Forgets a
+    /// connection that is over.
+    fn exchange_events(&mut self, connection: &Rc<Http3Connection<H>>, number: usize) {
+        loop {
+            let event = connection.quic.borrow_mut().poll_endpoint_events();
+            let Some(event) = event else { return };
+            let is_over = event.is_drained();
+            if let Some(answer) = self.quic.handle_event(ConnectionHandle(number), event) {
+                connection.quic.borrow_mut().handle_event(answer);
+                connection.touch();
+            }
+            if is_over {
+                let mut entered = connection.timer.get();
+                self.timers.leave(number, &mut entered);
+                connection.timer.set(None);
+                if let Some(place) = self.connections.get_mut(number) {
+                    *place = None;
+                }
+                return;
+            }
+        }
+    }
+
+    /// Has the task woken at the first time of a connection.
+    fn arm(&mut self, context: &mut Context<'_>) {
+        let Some(first) = self.timers.first() else {
+            self.sleep = None;
+            return;
+        };
+        let sleep = match &mut self.sleep {
+            Some((time, sleep)) if *time == first => sleep,
+            Some((time, sleep)) => {
+                *time = first;
+                sleep.as_mut().reset(first.into());
+                sleep
+            }
+            none => {
+                let sleep = Box::pin(tokio::time::sleep_until(first.into()));
+                &mut none.insert((first, sleep)).1
+            }
+        };
+        if sleep.as_mut().poll(context).is_ready() {
+            yield_turn(context);
+        }
+    }
+
+    /// Tells all clients to send no more requests, and waits up to `limit` until those in progress
+    /// are answered.
+    async fn drain(&mut self, limit: Duration) {
+        self.is_going = true;
+        for connection in self.connections.iter().flatten() {
+            connection.go_away();
+        }
+        let in_progress = poll_fn(|context| {
+            self.poll_turn(context);
+            let mut open = self.connections.iter().flatten();
+            for connection in self.connections.iter().flatten() {
+                if connection.is_idle() && !connection.is_closed() {
+                    connection.close(Code::NoError);
+                }
+            }
+            match open.all(|connection| connection.is_closed()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        });
+        if tokio::time::timeout(limit, in_progress).await.is_err() {
+            let open = self.connections.iter().flatten();
+            let left = open.filter(|connection| !connection.is_closed()).count();
+            tracing::warn!(left, "HTTP/3 connections are cut: their responses took too long");
+        }
+        for connection in self.connections.iter().flatten() {
+            if !connection.is_closed() {
+                connection.close(Code::NoError);
+            }
+        }
+        // The clients shall know of it.
+        let last = poll_fn(|context| {
+            self.poll_turn(context);
+            match self.blocked.is_none() && self.touched.numbers.borrow().is_empty() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        });
+        _ = tokio::time::timeout(LAST_WORDS, last).await;
+    }
+}
+
+/// Has the task go on when the loop has asked the kernel for events.
+fn yield_turn(context: &mut Context<'_>) {
+    let turn = pin!(tokio::task::yield_now());
+    // Not ready: it has asked to be woken.
+    let _ = turn.poll(context);
+}

@@ -1,0 +1,99 @@
+//! The settings of QUIC: what a client may send and keep open.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn_proto::crypto::HandshakeTokenKey;
+use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use ring::hkdf;
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use super::connection_ids::ConnectionIds;
+use crate::server::Server;
+
+/// The most requests of a connection at the same time.
+pub(super) const STREAMS: u32 = 128;
+
+/// The most streams in the direction of the server: one control stream, two of QPACK, and some of
+/// unknown types, which are not read.
+const CLIENT_STREAMS: u32 = 8;
+
+/// Bytes of one stream, and of all streams, that a client may send before they are read.
+pub(super) const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
+pub(super) const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
+
+/// Bytes of all responses that are kept until the client has confirmed them.
+pub(super) const UNCONFIRMED_BYTES: u64 = 1024 * 1024;
+
+/// Handshake messages of a client that are not complete.
+const HANDSHAKE_BYTES: usize = 16 * 1024;
+
+/// The most attempts to connect that have come and were not looked at. Each is looked at at once.
+const MOST_INCOMING: usize = 64;
+const INCOMING_BYTES: u64 = 64 * 1024;
+
+/// The only version of QUIC (RFC 9000 section 15).
+const VERSION_1: u32 = 1;
+
+/// The keys of an endpoint, which it has as long as it lives.
+pub(super) struct EndpointKeys {
+    token: Arc<dyn HandshakeTokenKey>,
+}
+
+impl EndpointKeys {
+    /// Returns new keys.
+    pub(super) fn random() -> Self {
+        let secret = random_bytes::<64>();
+        let key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&secret);
+        Self { token: Arc::new(key) }
+    }
+}
+
+fn random_bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    // The kernel's random numbers do not fail once they have begun.
+    _ = SystemRandom::new().fill(&mut bytes);
+    bytes
+}
+
+/// Returns the settings of an endpoint.
+pub(super) fn endpoint_config() -> EndpointConfig {
+    // Stateless resets are for clients of a program that has ended, and need a key that outlives
+    // it. This one is random, so that no client takes them for genuine.
+    let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<64>());
+    let mut config = EndpointConfig::new(Arc::new(reset_key));
+    config.cid_generator(|| Box::new(ConnectionIds::new()));
+    config.supported_versions(vec![VERSION_1]);
+    config
+}
+
+/// Returns the settings of the connections that begin now. `None` if the listener has no TLS.
+pub(super) fn server_config<H>(
+    server: &Server<H>,
+    keys: &EndpointKeys,
+) -> Option<Arc<ServerConfig>> {
+    let crypto = server.tls.as_ref()?.quic();
+    let mut config = ServerConfig::new(crypto, Arc::clone(&keys.token));
+    config.max_incoming(MOST_INCOMING);
+    config.incoming_buffer_size(INCOMING_BYTES);
+    config.incoming_buffer_size_total(INCOMING_BYTES * MOST_INCOMING as u64);
+    config.transport_config(Arc::new(transport_config(server)));
+    Some(Arc::new(config))
+}
+
+fn transport_config<H>(server: &Server<H>) -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    let idle = Duration::from_secs(server.deadlines.keep_alive);
+    // A time that QUIC has no number for is as good as none.
+    transport.max_idle_timeout(IdleTimeout::try_from(idle).ok());
+    transport.max_concurrent_bidi_streams(VarInt::from_u32(STREAMS));
+    transport.max_concurrent_uni_streams(VarInt::from_u32(CLIENT_STREAMS));
+    transport.stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES));
+    transport.receive_window(VarInt::from_u32(CONNECTION_WINDOW_BYTES));
+    transport.send_window(UNCONFIRMED_BYTES);
+    transport.crypto_buffer_size(HANDSHAKE_BYTES);
+    // Datagrams of the application (RFC 9221) are not used.
+    transport.datagram_receive_buffer_size(None);
+    transport
+}
