@@ -1,69 +1,22 @@
 //! A stream that has become a WebSocket (RFC 8441): its data goes to an application or an upstream,
 //! and theirs to the client, until both have ended.
-//!
-//! When the client has ended its side, the far side may still answer, unless it is silent for
-//! [`FAR_SILENCE`].
 
-use std::cell::RefCell;
 use std::future::poll_fn;
-use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes};
+use bytes::Buf;
 use http::StatusCode;
-use kirin_http::body::{Body, BodyStream, StreamError, Tunnel};
+use kirin_http::body::Body;
 use kirin_http::handler::Handler;
 use kirin_http::response::Response;
-use tokio::time::{Instant, Sleep};
 
 use super::connection::Http2Connection;
 use super::outgoing::Http2Exchange;
 use super::response::write_head;
 use super::stream::StreamState;
-use crate::http1::tunnel::FAR_SILENCE;
-
-/// The most bytes that are read from the far side at once.
-const READ_BYTES: usize = 16 * 1024;
-
-thread_local! {
-    /// A buffer of the event loop, used within one call only.
-    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The far side, which both directions use.
-type FarSide = Rc<RefCell<Box<dyn Tunnel>>>;
-
-/// What comes from the far side, as the body of the response.
-struct FromFar {
-    far: FarSide,
-    /// The time of the last bytes.
-    last: Rc<RefCell<Instant>>,
-}
-
-impl BodyStream for FromFar {
-    fn poll_chunk(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, StreamError>>> {
-        let read = BUFFER.with_borrow_mut(|buffer| {
-            buffer.resize(READ_BYTES, 0);
-            let count = ready!(self.far.borrow_mut().poll_read(context, buffer))?;
-            Poll::Ready(io::Result::Ok(Bytes::copy_from_slice(&buffer[..count])))
-        });
-        let bytes = ready!(read).map_err(|error| StreamError(error.to_string()));
-        *self.last.borrow_mut() = Instant::now();
-        Poll::Ready(match bytes {
-            Ok(bytes) if bytes.is_empty() => None,
-            bytes => Some(bytes),
-        })
-    }
-
-    fn length(&self) -> Option<u64> {
-        None
-    }
-}
+use crate::streams::far_side::FarSide;
 
 impl<H: Handler> Http2Connection<H> {
     /// Accepts a WebSocket, and passes its bytes until both sides have ended.
@@ -79,10 +32,8 @@ impl<H: Handler> Http2Connection<H> {
         response.status = StatusCode::OK;
         // The answer to the key that the client has not sent.
         response.fields.remove("sec-websocket-accept");
-        let far: FarSide = Rc::new(RefCell::new(far));
-        let last = Rc::new(RefCell::new(Instant::now()));
-        let from_far = FromFar { far: Rc::clone(&far), last: Rc::clone(&last) };
-        response.body = Body::Stream(Box::new(from_far));
+        let far = FarSide::new(far);
+        response.body = Body::Stream(Box::new(far.bytes()));
         server.observers.will_send(&mut exchange.record, &response);
         {
             server.clock().now();
@@ -106,7 +57,7 @@ impl<H: Handler> Http2Connection<H> {
             if sending.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
-            if !far_takes_more && poll_silence(&mut far_limit, &last, context).is_ready() {
+            if !far_takes_more && far.poll_silence(&mut far_limit, context).is_ready() {
                 self.cut(state);
                 return Poll::Ready(());
             }
@@ -122,7 +73,7 @@ impl<H: Handler> Http2Connection<H> {
         far: &FarSide,
         context: &mut Context<'_>,
     ) -> Poll<()> {
-        let mut far = far.borrow_mut();
+        let mut far = far.tunnel();
         let mut incoming = state.incoming.borrow_mut();
         let mut passed = 0;
         let is_over = loop {
@@ -148,20 +99,4 @@ impl<H: Handler> Http2Connection<H> {
         far.end_writing();
         Poll::Ready(())
     }
-}
-
-/// Returns ready when the far side was silent for too long after the client's end.
-fn poll_silence(
-    limit: &mut Option<Pin<Box<Sleep>>>,
-    last: &Rc<RefCell<Instant>>,
-    context: &mut Context<'_>,
-) -> Poll<()> {
-    let limit = limit.get_or_insert_with(|| Box::pin(tokio::time::sleep(FAR_SILENCE)));
-    ready!(limit.as_mut().poll(context));
-    let end = *last.borrow() + FAR_SILENCE;
-    if end <= Instant::now() {
-        return Poll::Ready(());
-    }
-    limit.as_mut().reset(end);
-    limit.as_mut().poll(context)
 }

@@ -211,7 +211,7 @@ impl<H> Http3Connection<H> {
         server.counters.http3_connections.add();
         let mut bytes = Vec::new();
         let field_section_bytes = server.limits.head.head_bytes as u64;
-        Settings { field_section_bytes, extended_connect: false }.write(&mut bytes);
+        Settings { field_section_bytes, extended_connect: true }.write(&mut bytes);
         let mut quic = self.quic.borrow_mut();
         let stream = quic.streams().open(Dir::Uni);
         if let Some(stream) = stream {

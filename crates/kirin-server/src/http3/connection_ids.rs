@@ -1,7 +1,12 @@
 //! Connection IDs (RFC 9000 section 5.1), by which datagrams find their connection.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use quinn_proto::{ConnectionId, ConnectionIdGenerator};
 use ring::rand::{SecureRandom, SystemRandom};
+
+use super::steering::Steering;
 
 /// The length of an ID.
 pub(super) const ID_BYTES: usize = 8;
@@ -9,11 +14,14 @@ pub(super) const ID_BYTES: usize = 8;
 /// Makes the IDs of one endpoint.
 pub(super) struct ConnectionIds {
     random: SystemRandom,
+    number: u8,
+    steering: Arc<Steering>,
 }
 
 impl ConnectionIds {
-    pub(super) fn new() -> Self {
-        Self { random: SystemRandom::new() }
+    /// Makes IDs that name the loop `number`.
+    pub(super) fn new(number: u8, steering: Arc<Steering>) -> Self {
+        Self { random: SystemRandom::new(), number, steering }
     }
 }
 
@@ -22,6 +30,7 @@ impl ConnectionIdGenerator for ConnectionIds {
         let mut id = [0; ID_BYTES];
         // The kernel's random numbers do not fail once they have begun.
         _ = self.random.fill(&mut id);
+        self.steering.mark(self.number, &mut id);
         ConnectionId::new(&id)
     }
 
@@ -29,7 +38,7 @@ impl ConnectionIdGenerator for ConnectionIds {
         ID_BYTES
     }
 
-    fn cid_lifetime(&self) -> Option<std::time::Duration> {
+    fn cid_lifetime(&self) -> Option<Duration> {
         None
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::BytesMut;
 use kirin_h3::Code;
 use kirin_http::handler::Handler;
 use kirin_http::panics;
@@ -19,6 +18,7 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::connection::{Http3Connection, LAST_WORDS, Touched};
 use super::socket::{Datagram, DatagramSocket};
+use super::steering::{Place, Received};
 use super::timers::Timers;
 use super::transport::{EndpointKeys, endpoint_config, server_config};
 use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
@@ -38,6 +38,7 @@ const UNPROVEN_HANDSHAKES: usize = 64;
 pub(crate) struct Http3Endpoint<H> {
     quic: Endpoint,
     socket: DatagramSocket,
+    place: Place,
     in_force: Rc<InForce<H>>,
     keys: EndpointKeys,
     /// The settings for which the endpoint was last told to accept connections.
@@ -58,10 +59,11 @@ pub(crate) struct Http3Endpoint<H> {
 /// how long requests in progress may take.
 pub(crate) async fn serve<H: Handler>(
     socket: std::net::UdpSocket,
+    place: Place,
     in_force: Rc<InForce<H>>,
     ends: impl Future<Output = Duration>,
 ) -> io::Result<()> {
-    let mut endpoint = Http3Endpoint::new(DatagramSocket::new(socket)?, in_force);
+    let mut endpoint = Http3Endpoint::new(DatagramSocket::new(socket)?, place, in_force);
     let mut ends = pin!(ends);
     let limit = poll_fn(|context| {
         if let Poll::Ready(limit) = ends.as_mut().poll(context) {
@@ -76,12 +78,14 @@ pub(crate) async fn serve<H: Handler>(
 }
 
 impl<H: Handler> Http3Endpoint<H> {
-    fn new(socket: DatagramSocket, in_force: Rc<InForce<H>>) -> Self {
+    fn new(socket: DatagramSocket, place: Place, in_force: Rc<InForce<H>>) -> Self {
+        let config = Arc::new(endpoint_config(&place));
         let mut second = tokio::time::interval(Duration::from_secs(1));
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            quic: Endpoint::new(Arc::new(endpoint_config()), None, socket.keeps_size(), None),
+            quic: Endpoint::new(config, None, socket.keeps_size(), None),
             socket,
+            place,
             in_force,
             keys: EndpointKeys::random(),
             accepts_by: None,
@@ -141,12 +145,12 @@ impl<H: Handler> Http3Endpoint<H> {
     /// Takes datagrams out of the socket. Returns whether more may be there.
     fn receive(&mut self, context: &mut Context<'_>) -> bool {
         let mut count = 0;
-        // The socket is taken out while the endpoint works with what it brings.
+        // The socket is in use while it gives datagrams out.
         let mut received = Vec::new();
         while count < TURN_DATAGRAMS {
             let take = |datagram: Datagram<'_>| {
                 let Datagram { bytes, sender, receiver, ecn } = datagram;
-                received.push((BytesMut::from(bytes), sender, receiver, ecn));
+                received.push(Received { bytes: bytes.into(), sender, receiver, ecn });
             };
             match self.socket.poll_receive(context, take) {
                 Poll::Ready(Ok(datagrams)) => count += datagrams,
@@ -158,25 +162,37 @@ impl<H: Handler> Http3Endpoint<H> {
                 Poll::Pending => break,
             }
             let now = Instant::now();
-            for (bytes, sender, receiver, ecn) in received.drain(..) {
-                self.buffer.clear();
-                let event = self.quic.handle(now, sender, receiver, ecn, bytes, &mut self.buffer);
-                match event {
-                    Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                        if let Some(connection) = self.connection(handle.0) {
-                            connection.quic.borrow_mut().handle_event(event);
-                            connection.touch();
-                        }
-                    }
-                    Some(DatagramEvent::NewConnection(incoming)) => {
-                        self.accept(incoming, now, context);
-                    }
-                    Some(DatagramEvent::Response(transmit)) => self.reply(&transmit, context),
-                    None => {}
+            for datagram in received.drain(..) {
+                if let Some(own) = self.place.steering.steer(self.place.number, datagram) {
+                    self.take(own, now, context);
                 }
             }
         }
+        while count < TURN_DATAGRAMS {
+            let Poll::Ready(Some(datagram)) = self.place.forwarded.poll_recv(context) else {
+                break;
+            };
+            self.take(datagram, Instant::now(), context);
+            count += 1;
+        }
         count >= TURN_DATAGRAMS
+    }
+
+    /// Gives a datagram to its connection.
+    fn take(&mut self, datagram: Received, now: Instant, context: &mut Context<'_>) {
+        let Received { bytes, sender, receiver, ecn } = datagram;
+        self.buffer.clear();
+        match self.quic.handle(now, sender, receiver, ecn, bytes, &mut self.buffer) {
+            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
+                if let Some(connection) = self.connection(handle.0) {
+                    connection.quic.borrow_mut().handle_event(event);
+                    connection.touch();
+                }
+            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.accept(incoming, now, context),
+            Some(DatagramEvent::Response(transmit)) => self.reply(&transmit, context),
+            None => {}
+        }
     }
 
     /// Sends a packet that belongs to no connection. It is lost if the socket is full.

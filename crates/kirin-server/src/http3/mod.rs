@@ -16,6 +16,8 @@ mod request;
 mod responding;
 mod sending;
 pub(crate) mod socket;
+pub(crate) mod steering;
 mod stream;
 mod timers;
 mod transport;
+mod tunnel;

@@ -14,6 +14,7 @@ use kirin_h2::priority::Priority;
 use kirin_h2::request::{check_request, check_trailers};
 use kirin_h3::request_stream::Part;
 use kirin_h3::{Code, Failure, qpack};
+use kirin_http::body::Body;
 use kirin_http::client_watch::ClientWatch;
 use kirin_http::handler::{Answer, Handler, Later, Origin};
 use kirin_http::informational::Informational;
@@ -192,7 +193,7 @@ impl<H: Handler> Http3Connection<H> {
         if fields.is_too_large() {
             return self.refuse(server, stream, Reject::HeadTooLarge, &fields);
         }
-        match check_request(&fields, ended, false) {
+        match check_request(&fields, ended, true) {
             Ok(facts) => {
                 stream.announced.set(facts.content_length);
                 if let Some(priority) = facts.priority {
@@ -387,6 +388,9 @@ impl<H: Handler> Http3Connection<H> {
         stream.is_answered.set(true);
         if stream.is_given_up() {
             return exchange.end(stream, ResponseRecord::cut(response.summary(), 0, false));
+        }
+        if kind.is_websocket && matches!(response.body, Body::Tunnel(_)) {
+            return self.tunnel(stream, response, exchange).await;
         }
         response = kind.suitable(response);
         response.add_request_id(&id);

@@ -10,6 +10,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::connection_ids::ConnectionIds;
+use super::steering::Place;
 use crate::server::Server;
 
 /// The most requests of a connection at the same time.
@@ -58,12 +59,13 @@ fn random_bytes<const N: usize>() -> [u8; N] {
 }
 
 /// Returns the settings of an endpoint.
-pub(super) fn endpoint_config() -> EndpointConfig {
+pub(super) fn endpoint_config(place: &Place) -> EndpointConfig {
     // Stateless resets are for clients of a program that has ended, and need a key that outlives
     // it. This one is random, so that no client takes them for genuine.
     let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<64>());
     let mut config = EndpointConfig::new(Arc::new(reset_key));
-    config.cid_generator(|| Box::new(ConnectionIds::new()));
+    let (number, steering) = (place.number, Arc::clone(&place.steering));
+    config.cid_generator(move || Box::new(ConnectionIds::new(number, Arc::clone(&steering))));
     config.supported_versions(vec![VERSION_1]);
     config
 }

@@ -10,11 +10,15 @@ use kirin_http::listen_address::ListenAddress;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::http3::endpoint;
+use crate::http3::steering::Place;
 use crate::listening::listener::{BindOptions, ListenError};
 use crate::server::InForce;
 
 /// A bound UDP socket on which no event loop serves yet.
-pub struct DatagramListener(UdpSocket);
+pub struct DatagramListener {
+    socket: UdpSocket,
+    place: Place,
+}
 
 impl DatagramListener {
     /// Binds a socket for each of `loops` event loops at the address of a TCP socket. The kernel
@@ -37,7 +41,11 @@ impl DatagramListener {
             // With SO_REUSEPORT, a second Kirin could bind the same port without an error.
             bind(address, false, options).map_err(failed)?;
         }
-        (0..loops).map(|_| bind(address, true, options).map(Self).map_err(failed)).collect()
+        let bind = |place| {
+            let socket = bind(address, true, options).map_err(failed)?;
+            Ok(Self { socket, place })
+        };
+        Place::for_loops(loops).into_iter().map(bind).collect()
     }
 }
 
@@ -62,5 +70,6 @@ pub async fn serve<H: Handler>(
     in_force: Rc<InForce<H>>,
     ends: impl Future<Output = Duration>,
 ) -> io::Result<()> {
-    endpoint::serve(socket.0, in_force, ends).await
+    let DatagramListener { socket, place } = socket;
+    endpoint::serve(socket, place, in_force, ends).await
 }
