@@ -49,6 +49,7 @@ def start(
     static: Path | None = None,
     unix_store: bool = False,
     tls: Certificate | None = None,
+    http3: bool = False,
     session_cookie: str = "",
     access_log: str = "",
     origin: Server | None = None,
@@ -67,7 +68,7 @@ def start(
     store_path = host.directory / f"{name}-store.sock"
     store = f"unix:{store_path}" if unix_store else f"127.0.0.1:{store_port}"
     config = host.directory / f"{name}.toml"
-    config.write_text(_config(port, store, places, app, tls, session_cookie, access_log, origin) + _static(static) + more)
+    config.write_text(_config(port, store, places, app, _tls(tls, http3), session_cookie, access_log, origin) + _static(static) + more)
     # Until the adapter is installed, the workers' parent finds it in the repository.
     env = {"PERL5LIB": str(REPOSITORY / "adapters" / "perl" / "lib"), **(env or {})}
     pid = host.start(name, [host.kirin, "serve", "--config", config], port=port, env=env)
@@ -77,7 +78,7 @@ def start(
         memcached.set_item(store, key, value)
     about = f"{version_of(str(host.kirin), '--version')}: try = {list(places)}, threads = 1"
     if tls:
-        about += ", TLS"
+        about += ", HTTP/3" if http3 else ", TLS"
     if session_cookie:
         about += f", session_cookie = \"{session_cookie}\""
     if access_log:
@@ -175,12 +176,19 @@ def _built(host: Host) -> None:
         )
 
 
+def _tls(tls: Certificate | None, http3: bool) -> str:
+    if tls is None:
+        return ""
+    section = f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n'
+    return section + ("http3 = true\n" if http3 else "")
+
+
 def _config(
     port: int,
     store: str,
     places: tuple[str, ...],
     app: App | None,
-    tls: Certificate | None,
+    tls_section: str,
     session_cookie: str,
     access_log: str,
     origin: Server | None,
@@ -190,9 +198,6 @@ def _config(
     app_section += f'slow = "{app.slow}"\n' if app and app.slow else ""
     app_section += f'env = {{ VIRTUAL_ENV = "{app.virtual_env}" }}\n' if app and app.virtual_env else ""
     app_section += 'shared_memory = "0B"\n' if app and not app.ring else ""
-    tls_section = (
-        f'[listener.tls]\ncertificates = [{{ chain = "{tls.chain}", key = "{tls.key}" }}]\n' if tls else ""
-    )
     log = f"access_log = {access_log}\n" if access_log else ""
     session = f'session_cookie = "{session_cookie}"\n' if session_cookie else ""
     origin_key = f'origin = "{_url(origin)}"\n' if origin else ""

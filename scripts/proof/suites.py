@@ -268,11 +268,13 @@ def ruby(root):
 
 
 def browser(root):
-    """Returns the test with a browser, for all applications of the memo example."""
-    return [
+    """Returns the tests with a browser: all applications of the memo example, and HTTP/3."""
+    http3 = Job("browser", "http3", ["scripts/browser-http3"], root, limit=300)
+    memo = [
         Job("browser", f"memo in {language}", ["scripts/browser-test", language], root, limit=300)
         for language in ("perl", *MEMO_LANGUAGES)
     ]
+    return [*memo, http3]
 
 
 def documentation(root, cargo):

@@ -37,8 +37,12 @@ export async function startChromedriver() {
 /** One browser with an empty profile. */
 export class Browser {
   static async open(driverUrl, {
-    width = 1200, height = 900, javascript = true, insecureCertificates = false,
+    width = 1200, height = 900, javascript = true, insecureCertificates = false, quic,
   } = {}) {
+    // Chromium uses QUIC only with a certificate of a public authority, unless it is told both.
+    const quicArgs = quic
+      ? [`--ignore-certificate-errors-spki-list=${quic.key}`, `--origin-to-force-quic-on=${quic.host}`]
+      : ['--disable-quic'];
     const profile = await mkdtemp(join(tmpdir(), 'memo-browser-'));
     const { sessionId } = await call('POST', `${driverUrl}/session`, {
       capabilities: {
@@ -50,7 +54,7 @@ export class Browser {
             prefs: javascript ? {} : { 'profile.managed_default_content_settings.javascript': 2 },
             args: [
               '--headless', '--no-sandbox', '--disable-gpu',
-              '--disable-dev-shm-usage', '--disable-quic', '--no-first-run',
+              '--disable-dev-shm-usage', ...quicArgs, '--no-first-run',
               '--disable-background-networking', '--disable-component-update', '--disable-sync',
               `--user-data-dir=${profile}`, `--window-size=${width},${height}`,
             ],
@@ -104,6 +108,13 @@ export class Browser {
   /** The value of an expression in the page. */
   evaluate(expression) {
     return call('POST', `${this.session}/execute/sync`, { script: `return (${expression})`, args: [] });
+  }
+
+  /** The result of the body of an asynchronous function. */
+  evaluateLater(body) {
+    const script = `const done = arguments[arguments.length - 1];
+      (async () => { ${body} })().then(done, (error) => done(String(error)));`;
+    return call('POST', `${this.session}/execute/async`, { script, args: [] });
   }
 
   /** Waits until the page's text satisfies the pattern. */

@@ -181,18 +181,27 @@ impl<H> Http3Connection<H> {
         self.quic.borrow().is_closed()
     }
 
-    /// Tells the client to send no more requests.
+    /// Tells the client to send its next requests on another connection. Those that are on their
+    /// way are still answered (RFC 9114 section 5.2).
+    pub(super) fn warn_of_end(&self) {
+        self.send_goaway(StreamId::new(Side::Client, Dir::Bi, (1 << 60) - 1).into());
+    }
+
+    /// Accepts no more requests, and tells the client which were the last.
     pub(super) fn go_away(&self) {
-        if self.is_going.replace(true) {
-            return;
+        if !self.is_going.replace(true) {
+            self.send_goaway(self.next_request.get());
         }
+    }
+
+    fn send_goaway(&self, first_refused: u64) {
         if let Some(control) = self.control.get() {
             let mut frame = Vec::new();
-            write_goaway(self.next_request.get(), &mut frame);
+            write_goaway(first_refused, &mut frame);
             // A client that takes nothing has no need to know.
             _ = self.quic.borrow_mut().send_stream(control).write(&frame);
+            self.touch();
         }
-        self.touch();
     }
 
     /// Notes that the handshake has ended, well or not.

@@ -22,6 +22,7 @@ use super::steering::{Place, Received};
 use super::timers::Timers;
 use super::transport::{EndpointKeys, endpoint_config, server_config};
 use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
+use crate::listening::listener::LAST_REQUEST_TIME;
 use crate::server::{InForce, Server};
 
 /// Datagrams that are taken before other tasks of the loop get their turn.
@@ -130,16 +131,12 @@ impl<H: Handler> Http3Endpoint<H> {
     fn follow_settings(&mut self) {
         let server = self.in_force.current();
         let is_same = self.accepts_by.as_ref().is_some_and(|before| Rc::ptr_eq(before, &server));
-        // Certificates are renewed without a change of the settings.
-        if is_same && !self.is_going {
-            return;
+        if !is_same {
+            // Certificates may be renewed without that. A connection that is accepted gets the
+            // present ones.
+            self.quic.set_server_config(server_config(&server, &self.keys));
+            self.accepts_by = Some(server);
         }
-        let config = match self.is_going {
-            true => None,
-            false => server_config(&server, &self.keys),
-        };
-        self.quic.set_server_config(config);
-        self.accepts_by = Some(server);
     }
 
     /// Takes datagrams out of the socket. Returns whether more may be there.
@@ -219,6 +216,12 @@ impl<H: Handler> Http3Endpoint<H> {
             }
             return;
         }
+        if self.is_going {
+            // The client tries HTTP/2 at once, and need not wait.
+            self.buffer.clear();
+            let transmit = self.quic.refuse(incoming, &mut self.buffer);
+            return self.reply(&transmit, context);
+        }
         let peer = Peer::Tcp(incoming.remote_address());
         let admission = server.limits.admission.as_ref();
         let is_full = admission.is_some_and(|admission| !admission.has_room());
@@ -285,9 +288,6 @@ impl<H: Handler> Http3Endpoint<H> {
         for connection in self.connections.iter().flatten() {
             open += 1;
             connection.check_time(now);
-            if self.is_going && connection.is_idle() {
-                connection.close(Code::NoError);
-            }
         }
         server.counters.open.http3.set(open);
     }
@@ -405,10 +405,18 @@ impl<H: Handler> Http3Endpoint<H> {
     /// Tells all clients to send no more requests, and waits up to `limit` until those in progress
     /// are answered.
     async fn drain(&mut self, limit: Duration) {
+        let until = Instant::now() + limit;
         self.is_going = true;
-        for connection in self.connections.iter().flatten() {
-            connection.go_away();
+        // A request may be on its way over a connection that is idle here.
+        self.connections.iter().flatten().for_each(|connection| connection.warn_of_end());
+        if self.quic.open_connections() > 0 {
+            let last_requests = poll_fn(|context| {
+                self.poll_turn(context);
+                Poll::<()>::Pending
+            });
+            _ = tokio::time::timeout(LAST_REQUEST_TIME.min(limit), last_requests).await;
         }
+        self.connections.iter().flatten().for_each(|connection| connection.go_away());
         let in_progress = poll_fn(|context| {
             self.poll_turn(context);
             let mut open = self.connections.iter().flatten();
@@ -422,7 +430,8 @@ impl<H: Handler> Http3Endpoint<H> {
                 false => Poll::Pending,
             }
         });
-        if tokio::time::timeout(limit, in_progress).await.is_err() {
+        let left = until.saturating_duration_since(Instant::now());
+        if tokio::time::timeout(left, in_progress).await.is_err() {
             let open = self.connections.iter().flatten();
             let left = open.filter(|connection| !connection.is_closed()).count();
             tracing::warn!(left, "HTTP/3 connections are cut: their responses took too long");

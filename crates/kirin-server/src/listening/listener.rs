@@ -33,7 +33,7 @@ pub(super) const BACKLOG: i32 = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long an idle connection stays open for a last request when the program stops.
-const LAST_REQUEST_TIME: Duration = Duration::from_secs(1);
+pub(crate) const LAST_REQUEST_TIME: Duration = Duration::from_secs(1);
 
 /// How long a listener stays open when it closes for clients that have connected and sent nothing:
 /// until the kernel has handed them over.

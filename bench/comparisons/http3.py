@@ -1,0 +1,50 @@
+"""http3: files over HTTP/3, beside Caddy and beside Kirin's own HTTP/2."""
+
+from __future__ import annotations
+
+import certificate
+import page
+from comparison import Budget, Comparison, Entrant
+from host import Host, Server
+from http3_load import Http3Load
+from peers import caddy, kirin
+
+PATH = "/page.html"
+PAGE = page.html(1024)
+LARGE_PATH = "/large.html"
+LARGE = page.html(1_000_000)
+
+
+def _files(host: Host) -> str:
+    directory = host.directory / "files"
+    directory.mkdir(exist_ok=True)
+    (directory / PATH[1:]).write_bytes(PAGE)
+    (directory / LARGE_PATH[1:]).write_bytes(LARGE)
+    return str(directory)
+
+
+def _kirin(host: Host) -> Server:
+    tls = certificate.make(host.directory)
+    return kirin.start(host, "kirin-http3", places=(f"files:{_files(host)}",), tls=tls, http3=True)
+
+
+def _caddy(host: Host) -> Server:
+    return caddy.static_files(host, _files(host), certificate.make(host.directory))
+
+
+COMPARISON = Comparison(
+    name="http3",
+    question="A file of 1 KB, a file of 1 MB, and new connections over HTTP/3.",
+    entrants=(Entrant("kirin", "kirin files", _kirin), Entrant("caddy", "Caddy", _caddy)),
+    loads=(
+        Http3Load("small file, 16 connections kept", PATH, PAGE),
+        Http3Load("small file, 1,000 connections kept", PATH, PAGE, connections=1000, streams=1),
+        Http3Load("1 MB file, 4 connections kept", LARGE_PATH, LARGE, connections=4, streams=4),
+        Http3Load("a connection for each request", PATH, PAGE, connections=8, streams=0),
+    ),
+    budgets=(Budget("Caddy", "kirin files", "Caddy", 1.0),),
+    notes=(
+        "The load is quic-go, which needs more CPU than either server: it limits the requests a second.",
+        "Debian's h2o and nginx are older than their HTTP/3.",
+    ),
+)

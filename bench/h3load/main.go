@@ -1,0 +1,139 @@
+// A load over HTTP/3, by quic-go: the same request again and again. It prints what it has done as
+// lines of a name and a number.
+//
+//	h3load get URL CONNECTIONS STREAMS SECONDS   connections are kept
+//	h3load connect URL CONNECTIONS SECONDS       a connection for each request
+//	h3load hold URL CONNECTIONS SECONDS          connections with one request, which are then idle
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// What one stream of requests has done.
+type record struct {
+	took   []time.Duration
+	failed int
+}
+
+func transport() *http3.Transport {
+	return &http3.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		QUICConfig:      &quic.Config{MaxIdleTimeout: 5 * time.Minute},
+	}
+}
+
+func get(client *http.Client, url string, done *record) {
+	began := time.Now()
+	response, err := client.Get(url)
+	if err == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+	}
+	if err != nil || response.StatusCode != 200 {
+		done.failed++
+		return
+	}
+	done.took = append(done.took, time.Since(began))
+}
+
+// Repeats work in so many goroutines until the time is over.
+func repeat(workers int, until time.Time, work func(worker int, done *record)) []record {
+	records := make([]record, workers)
+	var all sync.WaitGroup
+	for worker := range workers {
+		all.Go(func() {
+			for time.Now().Before(until) && records[worker].failed < 100 {
+				work(worker, &records[worker])
+			}
+		})
+	}
+	all.Wait()
+	return records
+}
+
+func report(records []record, began time.Time) {
+	seconds := time.Since(began).Seconds()
+	var took []time.Duration
+	failed := 0
+	for _, record := range records {
+		took = append(took, record.took...)
+		failed += record.failed
+	}
+	slices.Sort(took)
+	at := func(share float64) float64 {
+		if len(took) == 0 {
+			return 0
+		}
+		return float64(took[int(share*float64(len(took)-1))].Nanoseconds()) / 1e3
+	}
+	fmt.Printf("requests %d\nfailed %d\nseconds %f\np50_us %f\np99_us %f\n",
+		len(took), failed, seconds, at(0.5), at(0.99))
+}
+
+func number(at int) int {
+	number, err := strconv.Atoi(os.Args[at])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "h3load:", err)
+		os.Exit(2)
+	}
+	return number
+}
+
+func clients(count int) []*http.Client {
+	clients := make([]*http.Client, count)
+	for at := range clients {
+		clients[at] = &http.Client{Transport: transport()}
+	}
+	return clients
+}
+
+func main() {
+	if len(os.Args) < 5 {
+		fmt.Fprintln(os.Stderr, "h3load get|connect|hold URL CONNECTIONS [STREAMS] SECONDS")
+		os.Exit(2)
+	}
+	mode, url, connections := os.Args[1], os.Args[2], number(3)
+	seconds := time.Duration(number(len(os.Args)-1)) * time.Second
+	began := time.Now()
+	switch mode {
+	case "get":
+		streams := number(4)
+		clients := clients(connections)
+		records := repeat(connections*streams, began.Add(seconds), func(worker int, done *record) {
+			get(clients[worker/streams], url, done)
+		})
+		report(records, began)
+	case "connect":
+		records := repeat(connections, began.Add(seconds), func(_ int, done *record) {
+			transport := transport()
+			get(&http.Client{Transport: transport}, url, done)
+			transport.Close()
+		})
+		report(records, began)
+	case "hold":
+		var done record
+		for _, client := range clients(connections) {
+			get(client, url, &done)
+		}
+		fmt.Println("held", len(done.took))
+		ctx, cancel := context.WithTimeout(context.Background(), seconds)
+		defer cancel()
+		<-ctx.Done()
+	default:
+		fmt.Fprintln(os.Stderr, "h3load: unknown mode", mode)
+		os.Exit(2)
+	}
+}

@@ -1,0 +1,69 @@
+"""Loads over HTTP/3, by `h3load` (Go, quic-go). It is built with Go modules from the proxy of Go."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from host import BENCH, BenchError, Host, Server
+from load import Outcome, run_generator
+
+BUILD_SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Http3Load:
+    """A load that repeats one request, `streams` at once on each connection; with `streams` 0, each
+    request has a connection of its own.
+
+    The generator costs more than the server, so it limits the requests a second; the CPU time of a
+    request is the server's.
+    """
+
+    title: str
+    path: str
+    expect: bytes
+    connections: int = 16
+    streams: int = 10
+
+    def prepare(self, host: Host, server: Server) -> int:
+        """Checks the answer. Returns the size of its body: a head has no size of its own, because
+        QPACK depends on the client.
+        """
+        answer = subprocess.run(
+            [_program(host), "get", _url(server, self.path), "1", "1", "1"],
+            capture_output=True, text=True, timeout=30,
+        )  # fmt: skip
+        if answer.returncode != 0 or "failed 0" not in answer.stdout.splitlines():
+            raise BenchError(f"no answer to {self.path} over HTTP/3: {answer.stdout}{answer.stderr}")
+        return len(self.expect)
+
+    def run(self, host: Host, server: Server, seconds: float) -> Outcome:
+        how = ["get", _url(server, self.path), str(self.connections), str(self.streams)]
+        if self.streams == 0:
+            how = ["connect", _url(server, self.path), str(self.connections)]
+        command = host.load_command(_program(host), *how, f"{max(1, round(seconds))}")
+        values = dict(line.split() for line in run_generator(command, seconds).splitlines())
+        failed = int(values["failed"])
+        return Outcome(
+            int(values["requests"]), float(values["seconds"]), float(values["p50_us"]),
+            float(values["p99_us"]), f"{failed} failed" if failed else "",
+        )  # fmt: skip
+
+
+def _url(server: Server, path: str) -> str:
+    return f"https://127.0.0.1:{server.port}{path}"
+
+
+def _program(host: Host) -> Path:
+    """Returns the generator, which is built the first time."""
+    program = host.directory / "h3load"
+    if not program.exists():
+        built = subprocess.run(
+            ["go", "build", "-o", program, "."], cwd=BENCH / "h3load", capture_output=True, text=True,
+            timeout=BUILD_SECONDS,
+        )  # fmt: skip
+        if built.returncode != 0:
+            raise BenchError(f"h3load cannot be built: {built.stderr}")
+    return program
