@@ -32,6 +32,7 @@ pub struct ControlReader {
     skipped: u64,
     has_settings: bool,
     most_push_id: Option<u64>,
+    first_refused_push: Option<u64>,
     idle_frames: u32,
 }
 
@@ -134,7 +135,18 @@ impl ControlReader {
                 self.most_push_id = Some(most);
                 Ok(None)
             }
-            kind::GOAWAY => only_number(payload).map(|_| None),
+            kind::GOAWAY => {
+                let first = only_number(payload)?;
+                if self.first_refused_push.is_some_and(|before| first > before) {
+                    return Err(Failure::new(Code::Id, "GOAWAY becomes larger"));
+                }
+                self.first_refused_push = Some(first);
+                Ok(None)
+            }
+            kind::CANCEL_PUSH => {
+                only_number(payload)?;
+                Err(Failure::new(Code::Id, "a push that does not exist"))
+            }
             // Nothing was pushed.
             _ => Err(Failure::new(Code::Id, "a push that does not exist")),
         }
@@ -192,6 +204,9 @@ mod tests {
             (b"\x04\x00\x06\x00", Code::FrameUnexpected),
             (b"\x04\x00\x0d\x01\x05\x0d\x01\x04", Code::Id),
             (b"\x04\x00\x03\x01\x00", Code::Id),
+            (b"\x04\x00\x03\x00", Code::Frame),
+            (b"\x04\x00\x03\x02\x00\x00", Code::Frame),
+            (b"\x04\x00\x07\x01\x04\x07\x01\x05", Code::Id),
             (b"\x04\x00\x80\x0f\x07\x00\x01\x01", Code::Id),
             (b"\x04\x00\x80\x0f\x07\x01\x01\x01", Code::Id),
             (b"\x04\x00\x07\x02\x00\x00", Code::Frame),

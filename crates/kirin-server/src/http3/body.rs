@@ -78,6 +78,7 @@ impl<H: Handler> Http3Source<H> {
     /// Ends the request because of a mistake of its client.
     fn refuse(&self, code: Code) -> BodyError {
         self.connection.cut(&self.stream, code);
+        self.connection.count_early_end();
         BodyError::Ended
     }
 

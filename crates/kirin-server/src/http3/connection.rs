@@ -19,6 +19,7 @@ use quinn_proto::{
 };
 use rustls::pki_types::CertificateDer;
 
+use super::address_proof::AddressProof;
 use super::client_streams::ClientStreams;
 use super::stream::StreamState;
 use super::transport::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, UNCONFIRMED_BYTES};
@@ -28,6 +29,9 @@ use crate::tls::client_certificate;
 
 /// Bytes that a connection may hold without being counted.
 const UNCOUNTED_BYTES: u64 = 8 * 1024;
+
+/// The most requests that a client may end early in excess of those that end well.
+const MOST_EARLY_ENDS: u32 = 100;
 
 /// How often a client is asked for a sign of life while its requests are answered. Without it, the
 /// time for a connection without requests would end them.
@@ -53,6 +57,10 @@ pub(super) struct Http3Connection<H> {
     pub(super) timer: Cell<Option<Instant>>,
     /// The second at which its handshake must have ended. 0 when it has.
     handshake_deadline: Cell<u64>,
+    /// What the client may get at its address.
+    pub(super) address: RefCell<AddressProof>,
+    /// How many requests the client may still end early in excess of those that end well.
+    early_ends: Cell<u32>,
     /// The certificate that the client has presented.
     pub(super) certificate: OnceCell<Box<ClientCertificate>>,
     pub(super) streams: RefCell<HashMap<StreamId, Rc<StreamState>>>,
@@ -80,7 +88,7 @@ impl<H> Http3Connection<H> {
         in_force: Rc<InForce<H>>,
         touched: Rc<Touched>,
         (permit, address_permit): (Option<Permit>, Option<AddressPermit>),
-        handshake_deadline: u64,
+        (handshake_deadline, address): (u64, AddressProof),
     ) -> Self {
         touched.handshakes.set(touched.handshakes.get() + 1);
         Self {
@@ -91,6 +99,8 @@ impl<H> Http3Connection<H> {
             is_touched: Cell::new(false),
             timer: Cell::default(),
             handshake_deadline: Cell::new(handshake_deadline),
+            address: RefCell::new(address),
+            early_ends: Cell::new(MOST_EARLY_ENDS),
             certificate: OnceCell::new(),
             streams: RefCell::default(),
             client_streams: RefCell::default(),
@@ -134,8 +144,26 @@ impl<H> Http3Connection<H> {
         self.touch();
     }
 
+    /// Counts a request that ended early, by the doing of its client: a "rapid reset"
+    /// (CVE-2023-44487), or a mistake for which the server resets (CVE-2025-8671).
+    pub(super) fn count_early_end(&self) {
+        self.early_ends.set(self.early_ends.get().saturating_sub(1));
+        if self.early_ends.get() == 0 {
+            let what = "too many requests end early";
+            self.fail(Failure { code: Code::ExcessiveLoad, what });
+        }
+    }
+
+    /// Counts a response that was sent.
+    pub(super) fn count_good_end(&self) {
+        self.early_ends.set(MOST_EARLY_ENDS.min(self.early_ends.get() + 1));
+    }
+
     /// Ends the connection because of a mistake of its client.
     pub(super) fn fail(&self, failure: Failure) {
+        if self.is_closed() {
+            return;
+        }
         let peer = self.peer();
         if failure.code == Code::ExcessiveLoad {
             self.in_force.borrow().counters.http3_floods.add();
@@ -215,6 +243,7 @@ impl<H> Http3Connection<H> {
     fn begin(&self) {
         let server = self.in_force.current();
         self.end_handshake();
+        self.address.borrow_mut().prove(self.quic.borrow().remote_address());
         // QUIC does not say whether a session was resumed.
         server.counters.handshakes.count(true, false);
         server.counters.http3_connections.add();
@@ -307,6 +336,7 @@ impl<H: Handler> Http3Connection<H> {
             let event = self.quic.borrow_mut().poll();
             let Some(event) = event else { return };
             match event {
+                Event::Stream(_) if self.is_closed() => {}
                 Event::Connected => self.begin(),
                 Event::ConnectionLost { reason } => self.lose(&reason),
                 Event::Stream(event) => self.take_stream_event(event),
@@ -364,8 +394,11 @@ impl<H: Handler> Http3Connection<H> {
                 self.fail(Failure { code, what: "the client has closed the control stream" });
             }
             StreamEvent::Stopped { id, .. } => {
-                if let Some(stream) = self.stream(id) {
-                    self.cut(&stream, Code::RequestCancelled);
+                let Some(stream) = self.stream(id) else { return };
+                let is_early = !stream.is_sent();
+                self.cut(&stream, Code::RequestCancelled);
+                if is_early {
+                    self.count_early_end();
                 }
             }
             StreamEvent::Available { .. } => {}

@@ -16,6 +16,7 @@ use kirin_http::peer::Peer;
 use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, Incoming, Transmit};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
+use super::address_proof::AddressProof;
 use super::connection::{Http3Connection, LAST_WORDS, Touched};
 use super::socket::{Datagram, DatagramSocket};
 use super::steering::{Place, Received};
@@ -178,15 +179,31 @@ impl<H: Handler> Http3Endpoint<H> {
     /// Gives a datagram to its connection.
     fn take(&mut self, datagram: Received, now: Instant, context: &mut Context<'_>) {
         let Received { bytes, sender, receiver, ecn } = datagram;
+        let length = bytes.len();
         self.buffer.clear();
         match self.quic.handle(now, sender, receiver, ecn, bytes, &mut self.buffer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(connection) = self.connection(handle.0) {
-                    connection.quic.borrow_mut().handle_event(event);
+                    let mut quic = connection.quic.borrow_mut();
+                    let mut address = connection.address.borrow_mut();
+                    if address.is_proven(sender) {
+                        quic.handle_event(event);
+                    } else {
+                        address.receive(sender, length);
+                        let answers = quic.stats().frame_rx.path_response;
+                        quic.handle_event(event);
+                        if quic.stats().frame_rx.path_response > answers {
+                            address.answer(self.in_force.borrow().clock().now());
+                        }
+                    }
+                    drop(address);
+                    drop(quic);
                     connection.touch();
                 }
             }
-            Some(DatagramEvent::NewConnection(incoming)) => self.accept(incoming, now, context),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.accept(incoming, length, now, context);
+            }
             Some(DatagramEvent::Response(transmit)) => self.reply(&transmit, context),
             None => {}
         }
@@ -204,7 +221,13 @@ impl<H: Handler> Http3Endpoint<H> {
     }
 
     /// Begins a connection, or refuses it.
-    fn accept(&mut self, incoming: Incoming, now: Instant, context: &mut Context<'_>) {
+    fn accept(
+        &mut self,
+        incoming: Incoming,
+        length: usize,
+        now: Instant,
+        context: &mut Context<'_>,
+    ) {
         let server = self.in_force.current();
         let has_many = self.touched.handshakes.get() >= UNPROVEN_HANDSHAKES;
         if has_many && !incoming.remote_address_validated() {
@@ -235,6 +258,9 @@ impl<H: Handler> Http3Endpoint<H> {
             }
         };
         server.counters.accepted.add();
+        let (sender, is_proven) = (incoming.remote_address(), incoming.remote_address_validated());
+        let mut address = AddressProof::new(sender, is_proven);
+        address.receive(sender, length);
         self.buffer.clear();
         let config = server_config(&server, &self.keys);
         match self.quic.accept(incoming, now, &mut self.buffer, config) {
@@ -245,8 +271,9 @@ impl<H: Handler> Http3Endpoint<H> {
                 let time = server.tls.as_ref().map_or(1, |tls| tls.handshake_time().as_secs());
                 let deadline = server.clock().now() + time.max(1);
                 let quic = (handle, quic);
+                let times = (deadline, address);
                 let connection =
-                    Rc::new(Http3Connection::new(quic, in_force, touched, permits, deadline));
+                    Rc::new(Http3Connection::new(quic, in_force, touched, permits, times));
                 connection.touch();
                 if self.connections.len() <= handle.0 {
                     self.connections.resize(handle.0 + 1, None);
@@ -336,8 +363,19 @@ impl<H: Handler> Http3Endpoint<H> {
         let mut segments = 0;
         while segments < TURN_SEGMENTS {
             self.buffer.clear();
-            let transmit = connection.quic.borrow_mut().poll_transmit(now, most, &mut self.buffer);
-            let Some(transmit) = transmit else { break };
+            let mut quic = connection.quic.borrow_mut();
+            let transmit = quic.poll_transmit(now, most, &mut self.buffer);
+            let Some(mut transmit) = transmit else { break };
+            let piece = transmit.segment_size.unwrap_or(transmit.size);
+            drop(quic);
+            let mut address = connection.address.borrow_mut();
+            transmit.size = address.send(transmit.destination, transmit.size, piece);
+            drop(address);
+            if transmit.size == 0 {
+                // It is lost for QUIC, which sends it again.
+                segments += 1;
+                continue;
+            }
             segments += transmit.segment_size.map_or(1, |size| transmit.size.div_ceil(size));
             if !self.socket.send(context, &transmit, &self.buffer) {
                 self.blocked = Some((transmit, std::mem::take(&mut self.buffer)));

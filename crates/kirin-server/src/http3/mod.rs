@@ -6,6 +6,7 @@
 //! connections, and answers requests whose responses are ready. A request that must wait is a task
 //! of its own, which wakes the endpoint when it has read or written something.
 
+mod address_proof;
 mod body;
 mod client;
 mod client_streams;

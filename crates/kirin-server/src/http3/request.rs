@@ -90,14 +90,20 @@ impl<H: Handler> Http3Connection<H> {
             let mut bytes = match self.read(stream.id) {
                 Read::Bytes(bytes) => bytes,
                 Read::Nothing => return,
-                // A request without a head has no response (RFC 9114 section 4.1).
                 Read::End => {
                     self.take_end(stream);
-                    return self.cut(stream, Code::RequestIncomplete);
+                    let ended = stream.reader.borrow().end();
+                    if let Err(failure) = ended {
+                        return self.fail(failure);
+                    }
+                    // A request without a head has no response (RFC 9114 section 4.1).
+                    self.cut(stream, Code::RequestIncomplete);
+                    return self.count_early_end();
                 }
                 Read::Reset => {
                     self.take_end(stream);
-                    return self.cut(stream, Code::RequestCancelled);
+                    self.cut(stream, Code::RequestCancelled);
+                    return self.count_early_end();
                 }
             };
             let part = stream.reader.borrow_mut().take(&mut bytes);
@@ -202,7 +208,10 @@ impl<H: Handler> Http3Connection<H> {
                     _ = self.quic.borrow_mut().send_stream(stream.id).set_priority(priority);
                 }
             }
-            Err(_) => return self.cut(stream, Code::Message),
+            Err(_) => {
+                self.cut(stream, Code::Message);
+                return self.count_early_end();
+            }
         }
         let head = StreamHead::read(&fields, Version::Http3, (ended, true), &server.limits.head);
         let head = match head {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use kirin_h2::hpack::FieldBuffer;
 use kirin_h3::Code;
-use kirin_h3::request_stream::RequestReader;
+use kirin_h3::request_stream::{Part, RequestReader};
 use quinn_proto::{ReadError, StreamId, VarInt, WriteError};
 
 use super::connection::Http3Connection;
@@ -202,6 +202,7 @@ impl<H> Http3Connection<H> {
         // It fails if the client has given the request up, which its task finds out.
         _ = self.quic.borrow_mut().send_stream(stream.id).finish();
         stream.is_sent.set(true);
+        self.count_good_end();
         self.stop_receiving(stream, Code::NoError);
         self.touch();
     }
@@ -224,7 +225,15 @@ impl<H> Http3Connection<H> {
             _ = self.quic.borrow_mut().recv_stream(stream.id).stop(number);
             self.note_end_of_request();
         }
-        stream.unread.replace(Bytes::new());
+        // What has come must be right, though nobody needs it.
+        let mut unread = stream.unread.take();
+        while !unread.is_empty() {
+            match stream.reader.borrow_mut().take(&mut unread) {
+                Ok(Some(Part::TooLarge)) => break,
+                Ok(_) => {}
+                Err(failure) => return self.fail(failure),
+            }
+        }
     }
 }
 

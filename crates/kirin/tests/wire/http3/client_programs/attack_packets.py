@@ -189,6 +189,27 @@ def hijacked(connect):
     return outcome
 
 
+def alternating(connect):
+    """Sends small packets from two addresses in turn, of which one never answers. A server that
+    starts its count with each move sends that one a large datagram for each small one."""
+    it = connect(max_data=1 << 25, max_stream_data=1 << 25)
+    it.probe()
+    it.link.settle(0.1)
+    other, quic = Sources(connect.url), it.link.quic
+    it.get("/large.bin")
+    for _ in range(50):
+        quic.send_ping(1)
+        for datagram, _ in quic.datagrams_to_send(now=it.link.now()):
+            if len(datagram) < 100:
+                other.send(datagram, new=False)
+            else:
+                it.link.socket.sendto(datagram, it.link.address)
+        other.receive(0.02)
+        quic.send_ping(2)
+        it.link.step(0.02)
+    return judged(connect, other.receive(0.5))
+
+
 ATTACKS = [
     Attack("a ClientHello without an answer", "9000 8.1", AMPLIFIES_LITTLE, unanswered),
     Attack("an Initial with PING only", "9000 8.1", AMPLIFIES_LITTLE,
@@ -234,4 +255,6 @@ ATTACKS = [
         outcome.serves and outcome.is_whole
         and outcome.sources.received <= AMPLIFICATION * outcome.sources.sent), spoofed),
     Attack("a move to an address that says no more", "9000 8.2, 9.3.1", AMPLIFIES_LITTLE, hijacked),
+    Attack("moves between two addresses of which one says no more", "9000 8.2, 9.3.1",
+           AMPLIFIES_LITTLE, alternating),
 ]

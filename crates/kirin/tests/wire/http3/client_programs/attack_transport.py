@@ -88,7 +88,8 @@ ERRORS = [
     ("an offset of 2^62", "4.5, 19.8", (ENCODING, FLOW_CONTROL),
      behind_a_post(lambda stream, _, it: stream_frame(stream, b"xx", (1 << 62) - 1))),
     ("data behind the end", "4.5", FINAL_SIZE, behind_a_post(
-        lambda stream, at, _: stream_frame(stream, b"", at, True) + stream_frame(stream, b"x", at))),
+        lambda stream, at, _: stream_frame(stream, b"", at, True)
+        + stream_frame(stream, b"x", at))),
     ("another end", "4.5", FINAL_SIZE, behind_a_post(
         lambda stream, at, _: stream_frame(stream, b"", at + 5, True)
         + stream_frame(stream, b"", at + 6, True))),
@@ -135,7 +136,7 @@ ERRORS = [
     ("a connection ID of 21 bytes", "19.15", ENCODING, sends(new_id(2, 0, bytes(21)))),
     ("a connection ID of no bytes", "19.15", ENCODING, sends(new_id(2, 0, b""))),
     ("too many connection IDs", "5.1.1", ID_LIMIT,
-     sends(b"".join(new_id(number, 0) for number in range(1, 30)))),
+     sends(b"".join(new_id(number, 0) for number in range(20, 50)))),
     # These are errors of TLS: 0x100 and an alert.
     ("a TLS message that is none", "9001 4.8", 0x10a,
      sends(quic_frame(CRYPTO, 0, 8, rest=b"\xff\0\0\x04abcd"))),
@@ -173,7 +174,7 @@ ATTACKS = [
            sends(quic_frame(PATH_RESPONSE, rest=b"12345678"))),
     # The library has issued one with this number.
     Attack("one number for two connection IDs", "9000 19.15 (may)",
-           either(transport_error(VIOLATION), SERVES_ON), sends(new_id(1, 0, b"12345678"))),
+           either(transport_error(VIOLATION), SERVES_ON), sends(new_id(2, 0, b"12345678"))),
     Attack("CRYPTO far behind the end", "9000 7.5 (may)",
            either(transport_error(CRYPTO_EXCEEDED), SERVES_ON),
            sends(quic_frame(CRYPTO, 1 << 30, 1, rest=b"x"))),

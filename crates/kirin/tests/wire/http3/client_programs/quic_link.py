@@ -116,11 +116,11 @@ class Link:
     @property
     def closed(self):
         """What ended the connection, as a dictionary, or None."""
-        if self.is_reset:
-            return {"by": "server", "kind": "stateless reset", "code": None, "reason": ""}
         if self.quic.close_received is not None:
             kind, code, frame, reason = self.quic.close_received
             return {"by": "server", "kind": kind, "code": code, "frame": frame, "reason": reason}
+        if self.is_reset:
+            return {"by": "server", "kind": "stateless reset", "code": None, "reason": ""}
         event = self.quic._close_event
         if event is None:
             return None
