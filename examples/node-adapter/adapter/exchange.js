@@ -23,6 +23,8 @@ class Response extends http.ServerResponse {
     }
     for (const name of NOT_FOR_APPLICATIONS) this.removeHeader(name);
     if (this.isLast()) this.setHeader('Connection', 'close');
+    // Kirin would wait for the response that follows an informational one.
+    if (Number(status) < 200) throw new RangeError(`${status} is no status of a response`);
     return super.writeHead(status);
   }
 }

@@ -25,6 +25,12 @@ final class Worker
         // What the app parent may have drawn already must not be the same in all workers.
         mt_srand();
         pcntl_async_signals(true);
+        $this->takeSignals();
+    }
+
+    /** The application may have taken the signals from us, or ignored them. */
+    private function takeSignals(): void
+    {
         pcntl_signal(SIGTERM, fn () => $this->isLeaving = true);
         pcntl_signal(SIGUSR2, $this->endOverdue(...));
     }
@@ -61,6 +67,7 @@ final class Worker
                 $this->isLeaving = $this->isLeaving || --$this->requestsLeft <= 0;
                 $this->answer($connection, $input);
                 $this->env = null;
+                $this->takeSignals();
             }
             // A connection that ends between requests means that this worker is not needed.
             $this->isLeaving = true;

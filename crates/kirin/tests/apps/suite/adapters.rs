@@ -1,5 +1,7 @@
 //! The adapters, the ways to their workers, and how Kirin is started with them.
 
+use std::path::PathBuf;
+
 use kirin_tests::{ADMIN, Kirin, Site, kirin_command, patient_seconds, repository, wait_for};
 use toml::{Table, Value};
 
@@ -17,6 +19,10 @@ pub enum Adapter {
     Asgi,
     /// Rack.
     Ruby,
+    /// The small adapter of `examples/node-adapter`.
+    Node,
+    /// The small adapter of `examples/php-adapter`.
+    Php,
 }
 
 /// A way in which requests and answers go between Kirin and a worker.
@@ -32,7 +38,10 @@ pub enum HandOver {
 }
 
 impl Adapter {
-    pub const ALL: [Self; 4] = [Self::Perl, Self::Python, Self::Asgi, Self::Ruby];
+    /// Those that come with Kirin.
+    pub const OWN: [Self; 4] = [Self::Perl, Self::Python, Self::Asgi, Self::Ruby];
+    /// Those of the examples, which have only the core of the suite.
+    pub const SMALL: [Self; 2] = [Self::Node, Self::Php];
 
     /// Returns the name in `not_for`.
     pub fn name(self) -> &'static str {
@@ -41,6 +50,8 @@ impl Adapter {
             Self::Python => "python",
             Self::Asgi => "asgi",
             Self::Ruby => "ruby",
+            Self::Node => "node",
+            Self::Php => "php",
         }
     }
 
@@ -51,6 +62,8 @@ impl Adapter {
             Self::Python => "app.py",
             Self::Asgi => "asgi.py",
             Self::Ruby => "app.ru",
+            Self::Node => "app.js",
+            Self::Php => "app.php",
         }
     }
 
@@ -58,9 +71,19 @@ impl Adapter {
     pub fn ways(self) -> &'static [HandOver] {
         match self {
             Self::Perl | Self::Python | Self::Ruby => &HandOver::ALL,
-            // A worker with several connections does not use the ring.
-            Self::Asgi => &[HandOver::Socket],
+            // A worker with several connections does not use the ring. Small adapters have none.
+            Self::Asgi | Self::Node | Self::Php => &[HandOver::Socket],
         }
+    }
+
+    /// Returns the directory of the adapter if Kirin does not have it.
+    fn directory(self) -> Option<PathBuf> {
+        let example = match self {
+            Self::Perl | Self::Python | Self::Asgi | Self::Ruby => return None,
+            Self::Node => "node-adapter",
+            Self::Php => "php-adapter",
+        };
+        Some(repository().join("examples").join(example).join("adapter"))
     }
 
     /// Returns the application of the suite.
@@ -105,6 +128,9 @@ impl HandOver {
         app.insert("name".into(), "web".into());
         app.insert("load".into(), adapter.file().into());
         app.insert("workers".into(), 1.into());
+        if let Some(directory) = adapter.directory() {
+            app.insert("adapter".into(), directory.to_str().expect("UTF-8").into());
+        }
         match self {
             Self::Ring => {}
             // Nothing need be configured if it is the only way.

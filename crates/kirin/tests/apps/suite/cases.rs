@@ -8,6 +8,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use super::adapters::{Adapter, HandOver};
+use super::left_out::LeftOut;
 
 /// A file of cases.
 #[derive(Debug, Deserialize)]
@@ -318,18 +319,20 @@ pub fn directory() -> PathBuf {
     repository().join("adapters/suite/cases")
 }
 
-/// Reads a file of cases.
+/// Reads a file of cases. `not_for` of its cases also has the reasons of the small adapters.
 ///
 /// # Panics
 /// Panics if it is malformed.
-pub fn read(file: &str) -> CaseFile {
-    let path = directory().join(file).with_extension("toml");
+pub fn read(name: &str) -> CaseFile {
+    let path = directory().join(name).with_extension("toml");
     let text = std::fs::read_to_string(&path);
     let text = text.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut file: CaseFile =
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let left_out = LeftOut::read();
     for case in &mut file.cases {
         case.not_for.extend(file.not_for.clone());
+        case.not_for.extend(left_out.reasons(name, &case.name));
         let (name, is_short) = (&case.name, case.request.is_some() && case.response.is_some());
         assert!(is_short == case.steps.is_empty(), "{name}: a request and a response, or steps");
         assert_eq!(case.request.is_some(), case.response.is_some(), "{name}");

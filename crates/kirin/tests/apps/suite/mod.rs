@@ -8,6 +8,7 @@ mod cases;
 mod connection;
 mod expected;
 mod groups;
+mod left_out;
 mod steps;
 mod texts;
 mod websocket;
@@ -15,16 +16,26 @@ mod websocket;
 use std::collections::{BTreeMap, BTreeSet};
 
 use adapters::{Adapter, HandOver};
+use left_out::LeftOut;
 
-/// Declares a test for each file of cases, in each of the ways, or over sockets only.
+/// Declares a test for each file of cases, in each of the ways, or over sockets only. The files of
+/// the core also have a test with the small adapters.
 macro_rules! suite {
-    ($($file:ident),*; over_sockets: $($socket_file:ident),*) => {
+    ($($file:ident),*; over_sockets: $($socket_file:ident),*; core: $($core_file:ident),*) => {
         /// The files of cases.
         const FILES: &[&str] = &[$(stringify!($file),)* $(stringify!($socket_file)),*];
+
+        /// The files that have cases of the core.
+        const CORE_FILES: &[&str] = &[$(stringify!($core_file)),*];
 
         /// The cases over the ring.
         mod over_the_ring {
             $(#[test] fn $file() { super::run(stringify!($file), super::HandOver::Ring); })*
+        }
+
+        /// The core, with the small adapters.
+        mod small_adapters {
+            $(#[test] fn $core_file() { super::run_core(stringify!($core_file)); })*
         }
 
         /// The cases over sockets, to workers that could use a ring or have no other way.
@@ -46,14 +57,27 @@ suite! {
     bodies, cleanup, deadlines, early_hints, encoding, errors, files, forks, head, hostile_fields,
     kills, leaving, loading, odd_responses, recycling, reloads, requests, signals, streaming,
     upgrades, uploads;
-    over_sockets: concurrency, trailers, websockets
+    over_sockets: concurrency, trailers, websockets;
+    core: bodies, cleanup, concurrency, deadlines, encoding, errors, forks, head, hostile_fields,
+    kills, leaving, loading, odd_responses, recycling, reloads, requests, signals, streaming,
+    uploads
 }
 
-/// Runs the cases of a file in one way, with all adapters.
+/// Runs the cases of a file in one way, with all adapters of Kirin.
 fn run(file: &str, hand_over: HandOver) {
+    let adapters = Adapter::OWN.into_iter().filter(|one| one.ways().contains(&hand_over));
+    run_with(file, adapters, hand_over);
+}
+
+/// Runs the cases of a file that belong to the core, with the small adapters.
+fn run_core(file: &str) {
+    run_with(file, Adapter::SMALL.into_iter(), HandOver::Socket);
+}
+
+fn run_with(file: &str, adapters: impl Iterator<Item = Adapter>, hand_over: HandOver) {
     let cases = cases::read(file);
     let mut failures = Vec::new();
-    for adapter in Adapter::ALL.into_iter().filter(|one| one.ways().contains(&hand_over)) {
+    for adapter in adapters {
         groups::run(&cases, adapter, hand_over, &mut failures);
     }
     assert!(failures.is_empty(), "{} failures\n\n{}", failures.len(), failures.join("\n\n"));
@@ -79,7 +103,8 @@ fn every_file_of_cases_is_run_and_every_name_is_used_once() {
 
 #[test]
 fn a_case_that_is_left_out_says_why() {
-    let languages = Adapter::ALL.map(Adapter::name);
+    let languages: Vec<&str> =
+        Adapter::OWN.into_iter().chain(Adapter::SMALL).map(Adapter::name).collect();
     let ways = HandOver::ALL.map(HandOver::name);
     for file in FILES {
         for case in cases::read(file).cases {
@@ -89,10 +114,31 @@ fn a_case_that_is_left_out_says_why() {
                     assert!(reason.contains(' '), "{}: {name}: {reason:?}", case.name);
                 }
             }
-            let runs = Adapter::ALL
+            let runs = Adapter::OWN
                 .into_iter()
                 .any(|adapter| adapter.ways().iter().any(|&way| case.is_for(adapter, way)));
             assert!(runs, "{}: left out everywhere", case.name);
+        }
+    }
+}
+
+#[test]
+fn what_the_core_leaves_out_exists_and_all_the_rest_runs() {
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    for &file in FILES {
+        let cases = cases::read(file).cases;
+        let is_core = cases.iter().any(|case| {
+            Adapter::SMALL.into_iter().any(|adapter| case.is_for(adapter, HandOver::Socket))
+        });
+        assert_eq!(is_core, CORE_FILES.contains(&file), "{file}");
+        names.extend(cases.into_iter().map(|case| case.name));
+    }
+    for entry in LeftOut::read().entries() {
+        for file in &entry.files {
+            assert!(FILES.contains(&file.as_str()), "no file {file}");
+        }
+        for case in &entry.cases {
+            assert!(names.contains(case), "no case `{case}`");
         }
     }
 }

@@ -203,6 +203,12 @@ function twice($input): array
     return answer(counted(stream_get_contents($input)) === $first ? "$first again" : 'another');
 }
 
+/** A status that is no number stays text, which no response can have. */
+function statusOf(string $text): array
+{
+    return [is_numeric($text) ? (int) $text : $text, TEXT, "status $text"];
+}
+
 function waitFor(string $name): array
 {
     meet($name);
@@ -244,7 +250,7 @@ $application = function (array $env, $input) use (&$requests): array {
         return match ($found[1]) {
             'env' => environment($env),
             'bytes/' => answer(pattern((int) $found[2])),
-            'status/' => answer("status $found[2]", (int) $found[2]),
+            'status/' => statusOf($found[2]),
         };
     }
     return match ($path) {

@@ -93,6 +93,14 @@ async function* waitBetween(name) {
   yield Buffer.from('last\n');
 }
 
+async function* noted(parts) {
+  try {
+    yield* parts;
+  } finally {
+    console.error('the body is closed');
+  }
+}
+
 async function* endless(name) {
   try {
     for (;;) yield Buffer.alloc(65_536, 'x');
@@ -189,6 +197,7 @@ const ACTIONS = {
     response.writeHead(200, { 'Content-Type': 'text/plain', 'Content-Length': '1000' });
     response.end('short');
   },
+  '/iterate': ({ response }) => stream(response, noted(['one', '', 'two'])),
   '/iterate/short': ({ response }) => stream(response, ['one', 'two'], { 'Content-Length': '9' }),
   '/iterate/long': ({ response }) => stream(response, ['one', 'two'], { 'Content-Length': '3' }),
   '/iterate/length': ({ response }) => stream(response, ['one', 'two'], { 'Content-Length': '6' }),
