@@ -29,6 +29,7 @@ from comparisons import (
     compressed_page,
     crowd,
     crowd_python,
+    crowd_ruby,
     hit_ratio,
     http2,
     http2_beside,
@@ -109,8 +110,8 @@ COMPARISONS: dict[str, Comparison] = {
 # These comparisons do not measure CPU time under a load. They make tables of their own.
 OTHERS = {
     one.NAME: one
-    for one in (crowd, crowd_python, reload, restart, upgrade, http2_beside, idle_memory, idle_memory_http2, slow_attack, hit_ratio,
-        memory_per_item, cache_hit_ratio, cache_machines, origin_purge, origin_idle)
+    for one in (crowd, crowd_python, crowd_ruby, reload, restart, upgrade, http2_beside, idle_memory, idle_memory_http2,
+        slow_attack, hit_ratio, memory_per_item, cache_hit_ratio, cache_machines, origin_purge, origin_idle)
 }
 NAMES = [*COMPARISONS, *OTHERS]
 

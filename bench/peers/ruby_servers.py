@@ -12,15 +12,16 @@ WITH_LENGTH = {**RACK_ENV, "BENCH_FRAMING": "length"}
 """These servers add no Content-Length."""
 
 
-def puma(host: Host, app: Path, workers: int) -> Server:
-    """Starts Puma with worker processes of one thread each, which load the application once."""
+def puma(host: Host, app: Path, workers: int, threads: int = 1) -> Server:
+    """Starts Puma with worker processes of so many threads each, which load the application once."""
     port = free_port()
     command: list[str | Path] = [
-        "puma", "--bind", f"tcp://127.0.0.1:{port}?backlog=1024", "--workers", str(workers), "--threads", "1:1", "--preload",
-        "--environment", "production", "--quiet", "--no-config", app,
+        "puma", "--bind", f"tcp://127.0.0.1:{port}?backlog=1024", "--workers", str(workers), "--threads", f"{threads}:{threads}",
+        "--preload", "--environment", "production", "--quiet", "--no-config", app,
     ]  # fmt: skip
     pid = host.start("puma", command, port=port, env=RACK_ENV)
-    return Server(port, [pid], f"{debian_version('puma')}: {workers} workers, 1 thread, preload")
+    counted = "1 thread" if threads == 1 else f"{threads} threads"
+    return Server(port, [pid], f"{debian_version('puma')}: {workers} workers, {counted}, preload")
 
 
 def unicorn(host: Host, app: Path, workers: int) -> Server:
