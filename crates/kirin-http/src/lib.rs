@@ -21,6 +21,7 @@ mod urls;
 
 pub use basic_credentials::BasicCredentials;
 pub use body::{Body, BodyStream, FileRange, StreamError, Tunnel, UnknownLength};
+pub use body_copy::BodyCopy;
 pub use body_decoder::BodyDecoder;
 pub use body_with_trailers::BodyWithTrailers;
 pub use client_certificate::ClientCertificate;
@@ -43,7 +44,9 @@ pub use messages::{
     body, chunked, field_lines, informational, observed_stream, request, request_body,
     request_fields, response, response_head, trailers,
 };
-use messages::{body_decoder, body_with_trailers, read_buffer, received_response, request_target};
+use messages::{
+    body_copy, body_decoder, body_with_trailers, read_buffer, received_response, request_target,
+};
 pub use notes::{request_id, request_notes, request_scope, request_steps, trace_context};
 pub use observed_stream::{ObservedStream, StreamObserver};
 pub use peer::{Peer, address_key, write_ip};

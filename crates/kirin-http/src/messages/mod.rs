@@ -1,6 +1,7 @@
 //! Requests and responses: heads, fields, bodies and their framing (RFC 9110, RFC 9112).
 
 pub mod body;
+pub(crate) mod body_copy;
 pub(crate) mod body_decoder;
 pub(crate) mod body_with_trailers;
 pub mod chunked;

@@ -1,6 +1,7 @@
 //! Request bodies. The handler reads the body when it needs it.
 
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -8,6 +9,7 @@ use http::StatusCode;
 use http::header::HeaderName;
 use kirin_client_bytes::{ClientShare, NoRoom, Reservation, Resource};
 
+use crate::body_copy::BodyCopy;
 use crate::chunked::ChunkedError;
 use crate::client_watch::ClientWatch;
 use crate::informational::Informational;
@@ -30,6 +32,8 @@ pub struct RequestBody {
     trailers: Option<Trailers>,
     /// Names of fields that are left out of the trailers.
     no_trailers: Vec<HeaderName>,
+    /// Gets a copy of the bytes that are given out.
+    copy: Option<Rc<BodyCopy>>,
 }
 
 enum Source {
@@ -121,6 +125,7 @@ impl RequestBody {
             given: None,
             trailers: None,
             no_trailers: Vec::new(),
+            copy: None,
         }
     }
 
@@ -171,6 +176,11 @@ impl RequestBody {
     /// Hands over the count of the bytes that were given out last.
     pub fn take_reservation(&mut self) -> Option<Reservation> {
         self.given.take()
+    }
+
+    /// Copies the bytes that are given out from now on.
+    pub fn copy_to(&mut self, copy: Rc<BodyCopy>) {
+        self.copy = Some(copy);
     }
 
     /// Leaves fields of these names out of the trailers: those that `Connection` of the head names
@@ -264,6 +274,9 @@ impl RequestBody {
                 self.trailers = poll_fn(|context| source.poll_trailers(context)).await?;
             }
             self.source = None;
+            if let Some(copy) = &self.copy {
+                copy.end();
+            }
             return Ok(None);
         };
         self.read_bytes += bytes.len() as u64;
@@ -274,6 +287,13 @@ impl RequestBody {
                 source.refuse_rest();
             }
             return Err(BodyError::TooLarge(self.limit_bytes));
+        }
+        if let Some(copy) = &self.copy {
+            copy.add(&bytes);
+            // A reader that knows the length does not ask for the end.
+            if self.has_ended_with(self.read_bytes) {
+                copy.end();
+            }
         }
         match &mut self.given {
             Some(given) => given.resize(bytes.len() as u64)?,
