@@ -43,6 +43,7 @@ mod load;
 mod log_file;
 mod log_target;
 mod lua;
+mod mirror;
 mod name;
 mod or_false;
 pub mod partners;

@@ -42,6 +42,11 @@ pub fn check_place(
         .map_err(|message| source.error(place.span(), message))
 }
 
+/// Returns the index of an upstream. The error is a message for the user.
+pub fn find_upstream(name: &str, named: &Named<'_>) -> Result<usize, String> {
+    find("upstream", name, &named.upstreams)
+}
+
 /// Lists the forms of the kinds that are `wanted`, with `conjunction` before the last.
 pub fn forms(conjunction: &str, wanted: impl Fn(&PlaceKind) -> bool) -> String {
     let mut forms: Vec<String> =
@@ -68,7 +73,7 @@ impl Arguments for NamedIn<'_> {
     }
 
     fn upstream(&self, name: &str) -> Result<usize, String> {
-        find("upstream", name, &self.0.upstreams)
+        find_upstream(name, self.0)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::access_log::AccessLogSection;
 use crate::auth_request::AuthRequestSection;
 use crate::cache::CacheSection;
 use crate::file::ConfigFile;
+use crate::mirror::MirrorSection;
 
 const INTRODUCTION: &str = "\
 # Configuration reference
@@ -73,6 +74,7 @@ const SECTIONS: [(&str, &str, &str); 20] = [
 const TOP_LEVEL: &str = "Top level";
 const ACCESS_LOG: &str = "`access_log` of a listener, a route or a site";
 const CACHE: &str = "`cache` of a route";
+const MIRROR: &str = "`mirror` of a route";
 const AUTH_REQUEST: &str = "`auth_request` of a route";
 const MAINTENANCE: &str = "`maintenance` of a route";
 
@@ -85,6 +87,7 @@ pub fn reference() -> String {
         MAINTENANCE,
         AUTH_REQUEST,
         CACHE,
+        MIRROR,
     ]) {
         let _ = writeln!(out, "- [{heading}](#{})", anchor(heading));
     }
@@ -108,6 +111,8 @@ fn for_each_section(mut take: impl FnMut(&str, &Value, &str)) {
     take(AUTH_REQUEST, &auth_request, "route.auth_request.");
     let cache = schemars::schema_for!(CacheSection).to_value();
     take(CACHE, &cache, "route.cache.");
+    let mirror = schemars::schema_for!(MirrorSection).to_value();
+    take(MIRROR, &mirror, "route.mirror.");
 }
 
 /// Returns the names of all keys, as the reference has them: `listener.tls.hsts`.

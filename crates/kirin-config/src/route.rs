@@ -28,6 +28,7 @@ use crate::conditions::{MatchSection, check_conditions};
 use crate::default::yes;
 use crate::files::{check_fallback, check_index, check_media_types};
 use crate::follow_links::FollowLinksKey;
+use crate::mirror::{MirrorKey, check_mirror};
 use crate::or_false::TextOrFalse;
 use crate::place::{Named, check_place, forms};
 use crate::redirect_tables::RedirectTables;
@@ -204,6 +205,13 @@ pub struct RouteSection {
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub cache: CacheKey,
+    /// An upstream that gets copies of requests after their visitors have got their answers: a
+    /// table with the keys below, such as `{ to = "proxy:next", share = "10%" }`. Kirin compares
+    /// its answers with those of the place, counts them, and drops them ([mirror.md](mirror.md)).
+    /// `false`: none, whatever the site says.
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub mirror: MirrorKey,
     /// What the CGI programs of the route may take: a table with the keys below
     /// ([cgi.md](cgi.md)).
     pub cgi: Option<CgiSection>,
@@ -288,6 +296,7 @@ pub fn check_route(
     let digest = conditions.as_ref().and_then(RouteConditions::digest);
     let cache = check_cache(&section.cache, context.item_limit_bytes, digest, source);
     let cache = errors.keep(cache);
+    let mirror = errors.keep(check_mirror(&section.mirror, &context.named, source));
     let index = check_index(section.index.as_deref(), source, errors);
     let fallback = check_fallback(section, places.as_deref(), source, errors);
     let media_types = Arc::new(check_media_types(section, source, errors));
@@ -325,6 +334,7 @@ pub fn check_route(
         body_limit_bytes,
         compress: section.compress.0,
         cache: cache?,
+        mirror: mirror?,
         programs,
         ssi: section.ssi,
         esi: section.esi,
@@ -383,6 +393,7 @@ fn check_keys_of_places(
         ("charset", section.charset.is_some()),
         ("request_buffering", section.request_buffering == Some(true)),
         ("cache", section.cache.0.is_some()),
+        ("mirror", section.mirror.0.is_some()),
         ("cgi", section.cgi.is_some()),
     ] {
         if is_set && !places.iter().any(|place| place.kind.keys.contains(&key)) {

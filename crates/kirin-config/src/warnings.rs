@@ -51,7 +51,9 @@ fn unused(file: &ConfigFile, sites: &[SiteConfig], source: &ConfigSource) -> Vec
     let routes = || sites.iter().flat_map(|site| &site.routes);
     let authorities = routes().filter_map(|route| route.authority.as_deref());
     let places = routes().chain(authorities).flat_map(|route| &route.places);
-    let named: HashSet<String> = places.map(ToString::to_string).collect();
+    let mut named: HashSet<String> = places.map(ToString::to_string).collect();
+    let mirrors = routes().filter_map(|route| route.mirror.as_ref());
+    named.extend(mirrors.map(|mirror| mirror.to.clone()));
     let apps = file.app.iter().map(|app| ("app", &app.name, "its workers get no requests"));
     let upstreams = file.upstream.iter();
     let upstreams = upstreams.map(|upstream| ("proxy", &upstream.name, "it gets no requests"));

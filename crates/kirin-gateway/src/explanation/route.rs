@@ -455,6 +455,9 @@ fn after(route: &RouteConfig) -> Vec<ExplainedRule> {
     if !rules.response_fields.is_empty() {
         steps.push(ExplainedRule::new("headers", rules.response_fields.names().join(", ")));
     }
+    if let Some(mirror) = &route.mirror {
+        steps.push(ExplainedRule::new("mirror", mirror.to_string()));
+    }
     if let ResponseLog::None = route.log {
         steps.push(ExplainedRule::new("access_log", "not logged"));
     }

@@ -1,5 +1,5 @@
-//! The filters around the places of a route: observation, stored pages, the cache, includes and
-//! compression.
+//! The filters around the places of a route: the mirror, observation, stored pages, the cache,
+//! includes and compression.
 //! [`chain::Filters`] is all of them for one route.
 
 pub mod advise;
@@ -10,6 +10,7 @@ pub mod coded_fields;
 pub mod compress;
 pub mod compress_codings;
 pub mod compress_threads;
+pub mod mirror;
 pub mod push;
 pub mod seldom;
 pub mod ssi;

@@ -13,6 +13,7 @@ use super::place::Place;
 use crate::filters::advise::sampled_backend::SampledBackend;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
+use crate::filters::mirror::mirrored_backend::MirroredBackend;
 use crate::request::context::Request;
 
 /// The kind `app:NAME`.
@@ -21,7 +22,7 @@ pub static KIND: PlaceKind = PlaceKind {
     argument: Some("NAME"),
     runs_code: true,
     answers_all: true,
-    keys: &["cache"],
+    keys: &["cache", "mirror"],
     read: |name, named| Ok(Arc::new(AppIndex(named.app(name)?))),
 };
 
@@ -36,6 +37,7 @@ impl OpenPlace for AppIndex {
             body_limit_bytes: opening.route.body_limit_bytes,
         };
         let filters = Rc::clone(opening.filters);
+        let backend = MirroredBackend::new(opening.mirror, backend);
         let sampling = Arc::clone(&filters.sampling);
         let backend = SampledBackend::new(sampling, opening.route, opening.number, backend);
         Ok(Box::new(AppPlace { backend: filters.push_from(backend), filters }))

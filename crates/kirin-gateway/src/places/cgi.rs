@@ -22,6 +22,7 @@ use super::place::Place;
 use crate::filters::advise::sampled_backend::SampledBackend;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
+use crate::filters::mirror::mirrored_backend::MirroredBackend;
 use crate::request::context::Request;
 use crate::routing::path_pattern::PathPattern;
 
@@ -31,7 +32,7 @@ pub static KIND: PlaceKind = PlaceKind {
     argument: Some("PROGRAM"),
     runs_code: true,
     answers_all: false,
-    keys: &["cgi", "follow_links", "cache"],
+    keys: &["cgi", "follow_links", "cache", "mirror"],
     read,
 };
 
@@ -81,6 +82,7 @@ impl OpenPlace for CgiPath {
             programs: Rc::new(CgiPrograms::new(settings, &label)),
             body_limit_bytes: route.body_limit_bytes.unwrap_or(BODY_LIMIT_BYTES),
         };
+        let backend = MirroredBackend::new(opening.mirror, backend);
         let sampling = Arc::clone(&filters.sampling);
         let backend = SampledBackend::new(sampling, route, opening.number, backend);
         Ok(Box::new(CgiPlace { mounted, backend: filters.push_from(backend), filters }))

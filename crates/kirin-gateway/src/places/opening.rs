@@ -12,6 +12,7 @@ use kirin_workers::App;
 use super::script_turns::ScriptTurns;
 use super::status::StatusPage;
 use crate::filters::chain::{FilterParts, Filters};
+use crate::filters::mirror::route_mirror::RouteMirror;
 use crate::filters::ssi::source::IncludeSources;
 use crate::pages::page_response::PageResponses;
 use crate::request::answers::PlaceNumber;
@@ -122,6 +123,8 @@ pub struct Opening<'a> {
     pub number: PlaceNumber,
     /// The filters of the route.
     pub filters: &'a Rc<Filters>,
+    /// The mirror of the route.
+    pub mirror: Option<&'a Rc<RouteMirror>>,
     /// The resources of the event loop.
     pub resources: &'a PlaceResources<'a>,
 }

@@ -11,11 +11,12 @@ use kirin_proxy::BodyBuffering;
 use super::app::{meta_variables, resolved_path};
 use super::kind::{OpenPlace, PlaceKind};
 use super::named_files::NamedFiles;
-use super::opening::{Opening, PlaceError};
+use super::opening::{Opening, PlaceError, PlaceResources};
 use super::place::Place;
 use crate::filters::advise::sampled_backend::SampledBackend;
 use crate::filters::backend::{Backend, limit_body};
 use crate::filters::chain::Filters;
+use crate::filters::mirror::mirrored_backend::MirroredBackend;
 use crate::request::context::Request;
 
 /// The kind `proxy:NAME`.
@@ -24,7 +25,7 @@ pub static KIND: PlaceKind = PlaceKind {
     argument: Some("NAME"),
     runs_code: true,
     answers_all: true,
-    keys: &["request_buffering", "cache"],
+    keys: &["request_buffering", "cache", "mirror"],
     read: |name, named| Ok(Arc::new(UpstreamIndex(named.upstream(name)?))),
 };
 
@@ -43,10 +44,22 @@ impl OpenPlace for UpstreamIndex {
             body_limit_bytes: opening.route.body_limit_bytes,
         };
         let filters = Rc::clone(opening.filters);
+        let backend = MirroredBackend::new(opening.mirror, backend);
         let sampling = Arc::clone(&filters.sampling);
         let backend = SampledBackend::new(sampling, opening.route, opening.number, backend);
         Ok(Box::new(FilteredProxy { backend: Rc::new(backend), filters }))
     }
+}
+
+/// Opens the upstream with this index of the configuration for copies of requests: without filters,
+/// and without the files that its servers may name.
+pub fn open_mirror(upstream: usize, resources: &PlaceResources<'_>) -> Rc<dyn Backend> {
+    Rc::new(UpstreamBackend {
+        upstream: Rc::clone(&resources.upstreams[upstream]),
+        named_files: None,
+        buffering: BodyBuffering::Off,
+        body_limit_bytes: None,
+    })
 }
 
 /// The place of one route.

@@ -43,9 +43,9 @@ impl GatewayConfig {
     }
 
     /// Takes over what goes on in the routes with the same names: the requests that a limit
-    /// has counted and the pool of their CGI programs, if the limits are the same, and
-    /// the requests of the cache that are at a place. Must be called before anything else refers to
-    /// the routes, and after [`GatewayConfig::number_routes`].
+    /// has counted and the pool of their CGI programs, if the limits are the same, the
+    /// requests of the cache that are at a place, and the counters of their mirrors. Must be called
+    /// before anything else refers to the routes, and after [`GatewayConfig::number_routes`].
     pub fn continue_routes(&mut self, before: &Self) {
         let routes_before = before.sites.iter().flat_map(|site| &site.routes);
         let routes_before: HashMap<u32, &RouteConfig> =
@@ -84,6 +84,11 @@ impl RouteConfig {
             && let Some(cache) = Arc::get_mut(cache)
         {
             cache.pending_fetches = Arc::clone(&before.pending_fetches);
+        }
+        if let (Some(mirror), Some(before)) = (&mut self.mirror, &before.mirror)
+            && let Some(mirror) = Arc::get_mut(mirror)
+        {
+            mirror.counters = Arc::clone(&before.counters);
         }
     }
 }

@@ -8,10 +8,13 @@ use kirin_http::{Answer, AnsweredBy, Body, RequestHead, Response, RouteNote};
 use kirin_ssi::Syntax;
 
 use crate::filters::chain::Filters;
+use crate::filters::mirror::route_mirror::RouteMirror;
+use crate::filters::mirror::settings::MirrorSettings;
 use crate::places::fallback;
 use crate::places::kind::PlaceConfig;
 use crate::places::opening::{Opening, PlaceError, PlaceResources};
 use crate::places::place::Place;
+use crate::places::proxy;
 use crate::request::answers::PlaceNumber;
 use crate::request::context::Request;
 use crate::routing::path_pattern::PathPattern;
@@ -57,9 +60,15 @@ impl Route {
         resources: &PlaceResources<'_>,
     ) -> Result<Self, PlaceError> {
         let filters = Rc::new(open_filters(config));
+        let open_mirror = |settings: &Arc<MirrorSettings>| {
+            let backend = proxy::open_mirror(settings.upstream, resources);
+            RouteMirror::new(Arc::clone(settings), backend)
+        };
+        let mirror = config.mirror.as_ref().map(open_mirror);
         let open = |(place, place_config): (usize, &PlaceConfig)| {
             let number = PlaceNumber { route: index, place };
-            place_config.open(&Opening { route: config, number, filters: &filters, resources })
+            let (filters, mirror) = (&filters, mirror.as_ref());
+            place_config.open(&Opening { route: config, number, filters, mirror, resources })
         };
         let open_authority =
             |route: &RouteConfig| Self::open(route, index, open_filters, resources);

@@ -12,6 +12,7 @@ use kirin_store::NamespaceNames;
 
 use crate::filters::cache::settings::CacheSettings;
 use crate::filters::compress_codings::Compress;
+use crate::filters::mirror::settings::MirrorSettings;
 use crate::filters::push::reach::ReachableRoute;
 use crate::places::kind::{PlaceConfig, STORE};
 use crate::routing::conditions::RouteConditions;
@@ -103,6 +104,8 @@ pub struct RouteConfig {
     pub compress: Compress,
     /// The cache, if responses are cached.
     pub cache: Option<Arc<CacheSettings>>,
+    /// The mirror, if another upstream gets copies of requests.
+    pub mirror: Option<Arc<MirrorSettings>>,
     /// The settings of its CGI programs, if it has a place with such programs.
     pub programs: Option<ProgramSettings>,
     /// Whether SSI directives are carried out. By default they are in pages of the store only.
@@ -134,6 +137,7 @@ impl RouteConfig {
             request_buffering: BodyBuffering::Off,
             compress: Compress::default(),
             cache: None,
+            mirror: None,
             programs: None,
             ssi: None,
             esi: false,

@@ -192,7 +192,10 @@ const TABLE: [(&[&str], &str); 33] = [
         "the cache stores responses to GET, at the first request",
     ),
     (&["proxy_cache_purge", "fastcgi_cache_purge"], "`purge_from` in [store], or `kirin purge`"),
-    (&["mirror", "mirror_request_body"], "a request goes to one place"),
+    (
+        &["mirror", "mirror_request_body"],
+        "`mirror` of a route names an upstream; write it by hand (docs/mirror.md)",
+    ),
     (
         &[
             "random_index",

@@ -220,6 +220,17 @@ families! {
         UPSTREAM_REFUSED = Counter "kirin_upstream_queue_refused" ["upstream", "reason"]
             "Requests that left the queue without a server.";
     }
+    "Mirrors" {
+        MIRROR_COPIES = Counter "kirin_mirror_copies" ["site", "route", "result"]
+            "Copies of requests that a mirror got, by how its answers compare with those of the \
+            place.";
+        MIRROR_SKIPPED = Counter "kirin_mirror_copies_skipped" ["site", "route", "reason"]
+            "Requests that were chosen for a mirror and not sent to it.";
+        MIRROR_IN_FLIGHT = Gauge "kirin_mirror_in_flight" ["site", "route"]
+            "Copies that wait for the answer of a mirror now.";
+        MIRROR_HELD = Gauge "kirin_mirror_held_bytes" ["site", "route"]
+            "Memory that copies take now.";
+    }
     "CGI programs" {
         CGI_RUNNING = Gauge "kirin_cgi_running" ["site", "route"]
             "Programs of the route that run now.";

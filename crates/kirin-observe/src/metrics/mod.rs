@@ -8,6 +8,7 @@ mod connections;
 pub mod counters;
 mod families;
 mod memory;
+mod mirrors;
 pub mod observer;
 mod origin;
 mod process;
@@ -24,6 +25,7 @@ use http::StatusCode;
 use kirin_cgi_programs::ProgramPool;
 use kirin_config::Config;
 use kirin_gateway::filters::cache::counters::CacheCounters;
+use kirin_gateway::filters::mirror::counters::MirrorCounters;
 use kirin_gateway::routing::in_flight_limit::InFlightLimit;
 use kirin_gateway::routing::rate_limit::RateLimit;
 use kirin_gateway::routing::route_names::RouteNames;
@@ -85,6 +87,8 @@ pub struct NamedParts {
     in_flight_limits: Vec<Arc<InFlightLimit>>,
     /// The pools of CGI programs, with the numbers of their routes.
     programs: Vec<(u32, Arc<ProgramPool>)>,
+    /// The counters of mirrors, with the numbers of their routes.
+    mirrors: Vec<(u32, Arc<MirrorCounters>)>,
 }
 
 impl NamedParts {
@@ -101,9 +105,11 @@ impl NamedParts {
         let listeners = listeners.collect();
         let mut rate_limits = Vec::<Arc<RateLimit>>::new();
         let mut in_flight_limits = Vec::<Arc<InFlightLimit>>::new();
-        let mut programs = Vec::new();
+        let (mut programs, mut mirrors) = (Vec::new(), Vec::new());
         for route in config.gateway.sites.iter().flat_map(|site| &site.routes) {
             programs.extend(route.programs.iter().map(|of| (route.number, Arc::clone(&of.pool))));
+            let counters = route.mirror.iter().map(|mirror| Arc::clone(&mirror.counters));
+            mirrors.extend(counters.map(|counters| (route.number, counters)));
             for limit in &route.rules.rate_limits {
                 if !rate_limits.iter().any(|known| Arc::ptr_eq(known, limit)) {
                     rate_limits.push(Arc::clone(limit));
@@ -115,7 +121,8 @@ impl NamedParts {
                 }
             }
         }
-        Self { listeners, routes: Arc::clone(routes), rate_limits, in_flight_limits, programs }
+        let routes = Arc::clone(routes);
+        Self { listeners, routes, rate_limits, in_flight_limits, programs, mirrors }
     }
 
     /// Returns the labels of a route: its site, and its path with its conditions. Returns `None`
@@ -183,6 +190,7 @@ impl Metrics {
         self.write_origin(&mut out, machines);
         self.write_apps(&mut out);
         self.write_upstreams(&mut out);
+        self.write_mirrors(&mut out);
         self.write_programs(&mut out);
         self.write_program(&mut out);
         out.finish()

@@ -7,6 +7,7 @@
 mod balancing;
 mod fastcgi;
 mod grpc;
+mod mirror;
 mod named_files;
 mod operating;
 mod proxy;
