@@ -45,11 +45,13 @@ class Http3Load:
             how = ["connect", _url(server, self.path), str(self.connections)]
         command = host.load_command(_program(host), *how, f"{max(1, round(seconds))}")
         values = dict(line.split() for line in run_generator(command, seconds).splitlines())
-        failed = int(values["failed"])
+        requests, failed = int(values["requests"]), int(values["failed"])
+        failure = f"{failed} failed" if failed else ""
+        if int(values["bytes"]) != requests * len(self.expect):
+            failure = f"{values['bytes']} bytes in {requests} answers of {len(self.expect)}"
         return Outcome(
-            int(values["requests"]), float(values["seconds"]), float(values["p50_us"]),
-            float(values["p99_us"]), f"{failed} failed" if failed else "",
-        )  # fmt: skip
+            requests, float(values["seconds"]), float(values["p50_us"]), float(values["p99_us"]), failure
+        )
 
 
 def _url(server: Server, path: str) -> str:

@@ -38,7 +38,7 @@ COMPARISON = Comparison(
     entrants=(Entrant("kirin", "kirin files", _kirin), Entrant("caddy", "Caddy", _caddy)),
     loads=(
         Http3Load("small file, 16 connections kept", PATH, PAGE),
-        Http3Load("small file, 1,000 connections kept", PATH, PAGE, connections=1000, streams=1),
+        Http3Load("small file, 100 connections kept, one request at a time", PATH, PAGE, connections=100, streams=1),
         Http3Load("1 MB file, 4 connections kept", LARGE_PATH, LARGE, connections=4, streams=4),
         Http3Load("a connection for each request", PATH, PAGE, connections=8, streams=0),
     ),

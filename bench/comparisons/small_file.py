@@ -21,16 +21,28 @@ def public(host: Host) -> Path:
     return directory
 
 
+_SERVERS = (
+    Entrant("kirin", "kirin files", lambda host: kirin.start(host, places=(f"files:{public(host)}",))),
+    Entrant("h2o", "h2o", lambda host: h2o.static_files(host, public(host))),
+    Entrant("nginx", "nginx, Debian's settings", lambda host: nginx.files_debian(host, public(host))),
+    Entrant("nginx", "nginx, tuned", lambda host: nginx.files_tuned(host, public(host))),
+)
+_FLOOR = Entrant("floor", "floor", lambda host: floor.start(host, body_bytes=len(FILE)))
+
+CONNECTIONS_COMPARISON = Comparison(
+    name="small-file-connections",
+    question="A static file of 1 KB over a new connection for each request: what does a connection cost?",
+    entrants=_SERVERS,
+    loads=(
+        HttpLoad("64 connections, each for one request", path="/small.html", expect=FILE, keep_alive=False),
+    ),
+    budgets=(Budget("≤ nginx, tuned", "kirin files", "nginx, tuned", 1.0),),
+)
+
 COMPARISON = Comparison(
     name="small-file",
     question="A static file of 1 KB, always the same: the work is finding it, not reading it.",
-    entrants=(
-        Entrant("kirin", "kirin files", lambda host: kirin.start(host, places=(f"files:{public(host)}",))),
-        Entrant("floor", "floor", lambda host: floor.start(host, body_bytes=len(FILE))),
-        Entrant("h2o", "h2o", lambda host: h2o.static_files(host, public(host))),
-        Entrant("nginx", "nginx, Debian's settings", lambda host: nginx.files_debian(host, public(host))),
-        Entrant("nginx", "nginx, tuned", lambda host: nginx.files_tuned(host, public(host))),
-    ),
+    entrants=(_FLOOR, *_SERVERS),
     loads=(HttpLoad("1 KB file, 64 connections kept", path="/small.html", expect=FILE),),
     budgets=(Budget("≤ 1.2 × floor", "kirin files", "floor", 1.2),),
     notes=(

@@ -25,21 +25,24 @@ import (
 // What one stream of requests has done.
 type record struct {
 	took   []time.Duration
+	bytes  int64
 	failed int
 }
 
 func transport() *http3.Transport {
 	return &http3.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		QUICConfig:      &quic.Config{MaxIdleTimeout: 5 * time.Minute},
+		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true},
+		DisableCompression: true,
+		QUICConfig:         &quic.Config{MaxIdleTimeout: 5 * time.Minute},
 	}
 }
 
 func get(client *http.Client, url string, done *record) {
 	began := time.Now()
 	response, err := client.Get(url)
+	var bytes int64
 	if err == nil {
-		_, err = io.Copy(io.Discard, response.Body)
+		bytes, err = io.Copy(io.Discard, response.Body)
 		response.Body.Close()
 	}
 	if err != nil || response.StatusCode != 200 {
@@ -47,6 +50,7 @@ func get(client *http.Client, url string, done *record) {
 		return
 	}
 	done.took = append(done.took, time.Since(began))
+	done.bytes += bytes
 }
 
 // Repeats work in so many goroutines until the time is over.
@@ -67,10 +71,11 @@ func repeat(workers int, until time.Time, work func(worker int, done *record)) [
 func report(records []record, began time.Time) {
 	seconds := time.Since(began).Seconds()
 	var took []time.Duration
-	failed := 0
+	failed, bytes := 0, int64(0)
 	for _, record := range records {
 		took = append(took, record.took...)
 		failed += record.failed
+		bytes += record.bytes
 	}
 	slices.Sort(took)
 	at := func(share float64) float64 {
@@ -79,8 +84,8 @@ func report(records []record, began time.Time) {
 		}
 		return float64(took[int(share*float64(len(took)-1))].Nanoseconds()) / 1e3
 	}
-	fmt.Printf("requests %d\nfailed %d\nseconds %f\np50_us %f\np99_us %f\n",
-		len(took), failed, seconds, at(0.5), at(0.99))
+	fmt.Printf("requests %d\nbytes %d\nfailed %d\nseconds %f\np50_us %f\np99_us %f\n",
+		len(took), bytes, failed, seconds, at(0.5), at(0.99))
 }
 
 func number(at int) int {
