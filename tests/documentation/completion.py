@@ -91,7 +91,7 @@ def _named(parsed, kind):
     return {
         value.removeprefix(f"{kind}:")
         for keys, value in _strings(parsed)
-        if keys[-1] in ("try", "ask") and value.startswith(f"{kind}:")
+        if keys[-1] in ("try", "ask", "to") and value.startswith(f"{kind}:")
     }
 
 
