@@ -23,7 +23,7 @@ use super::steering::{Place, Received};
 use super::timers::Timers;
 use super::transport::{EndpointKeys, endpoint_config, server_config};
 use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
-use crate::listening::listener::LAST_REQUEST_TIME;
+use crate::listening::listener::{LAST_REQUEST_TIME, OccasionalWarning};
 use crate::server::{InForce, Server};
 
 /// Datagrams that are taken before other tasks of the loop get their turn.
@@ -31,6 +31,9 @@ const TURN_DATAGRAMS: usize = 256;
 
 /// Datagrams that one connection sends before others get their turn.
 const TURN_SEGMENTS: usize = 64;
+
+/// The least length of a datagram with an Initial packet.
+const INITIAL_BYTES: usize = 1200;
 
 /// Handshakes in progress above which clients must first show that they have their address (Retry,
 /// RFC 9000 section 8.1.2).
@@ -55,6 +58,7 @@ pub(crate) struct Http3Endpoint<H> {
     blocked: Option<(Transmit, Vec<u8>)>,
     buffer: Vec<u8>,
     is_going: bool,
+    refused: OccasionalWarning,
 }
 
 /// Serves HTTP/3 on a socket until `ends` completes, and then ends all connections. `ends` returns
@@ -99,6 +103,7 @@ impl<H: Handler> Http3Endpoint<H> {
             blocked: None,
             buffer: Vec::new(),
             is_going: false,
+            refused: OccasionalWarning::default(),
         }
     }
 
@@ -180,6 +185,9 @@ impl<H: Handler> Http3Endpoint<H> {
     fn take(&mut self, datagram: Received, now: Instant, context: &mut Context<'_>) {
         let Received { bytes, sender, receiver, ecn } = datagram;
         let length = bytes.len();
+        if is_short_initial(&bytes) {
+            return;
+        }
         self.buffer.clear();
         match self.quic.handle(now, sender, receiver, ecn, bytes, &mut self.buffer) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -189,11 +197,12 @@ impl<H: Handler> Http3Endpoint<H> {
                     if address.is_proven(sender) {
                         quic.handle_event(event);
                     } else {
-                        address.receive(sender, length);
+                        let now = self.in_force.borrow().clock().now();
+                        address.receive(sender, length, now);
                         let answers = quic.stats().frame_rx.path_response;
                         quic.handle_event(event);
                         if quic.stats().frame_rx.path_response > answers {
-                            address.answer(self.in_force.borrow().clock().now());
+                            address.answer();
                         }
                     }
                     drop(address);
@@ -252,6 +261,9 @@ impl<H: Handler> Http3Endpoint<H> {
             Ok(permit) if !is_full => permit,
             Err(AddressRefusal::Blocked) => return self.quic.ignore(incoming),
             Ok(_) | Err(AddressRefusal::TooMany) => {
+                if !is_full && self.refused.is_due(&server) {
+                    tracing::warn!(address = %server.local, %peer, "connections are refused: there are too many from one address");
+                }
                 self.buffer.clear();
                 let transmit = self.quic.refuse(incoming, &mut self.buffer);
                 return self.reply(&transmit, context);
@@ -260,7 +272,7 @@ impl<H: Handler> Http3Endpoint<H> {
         server.counters.accepted.add();
         let (sender, is_proven) = (incoming.remote_address(), incoming.remote_address_validated());
         let mut address = AddressProof::new(sender, is_proven);
-        address.receive(sender, length);
+        address.receive(sender, length, server.clock().now());
         self.buffer.clear();
         let config = server_config(&server, &self.keys);
         match self.quic.accept(incoming, now, &mut self.buffer, config) {
@@ -489,6 +501,13 @@ impl<H: Handler> Http3Endpoint<H> {
         });
         _ = tokio::time::timeout(LAST_WORDS, last).await;
     }
+}
+
+/// Returns whether a datagram begins with an Initial packet and is too short for one. It must get
+/// no answer, because that could be longer (RFC 9000 section 14.1).
+fn is_short_initial(datagram: &[u8]) -> bool {
+    let is_initial = datagram.first().is_some_and(|first| first & 0xb0 == 0x80);
+    is_initial && datagram.len() < INITIAL_BYTES
 }
 
 /// Has the task go on when the loop has asked the kernel for events.

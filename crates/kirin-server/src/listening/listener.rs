@@ -342,12 +342,12 @@ fn full_server<H>(in_force: &InForce<H>) -> Option<Rc<Server<H>>> {
 
 /// Limits a warning to one in ten seconds.
 #[derive(Default)]
-struct OccasionalWarning {
+pub(crate) struct OccasionalWarning {
     last: u64,
 }
 
 impl OccasionalWarning {
-    fn is_due<H>(&mut self, server: &Server<H>) -> bool {
+    pub(crate) fn is_due<H>(&mut self, server: &Server<H>) -> bool {
         let now = server.clock().now();
         let due = now >= self.last + 10;
         if due {

@@ -10,6 +10,7 @@ mod early_answers;
 mod forwarded;
 mod http;
 mod http2;
+mod http3;
 mod limits;
 mod ranges;
 mod request_cost;

@@ -2,13 +2,17 @@
 
     h3_attack.py URL            all attacks
     h3_attack.py URL NAME...    attacks with these names, or of these groups
+    h3_attack.py URL 2/3 NAME...
+                                the second third of them
     h3_attack.py --list         the names
 
 It prints a line of JSON for each attack: its group and its name, what the server did, what it
 should have done by which section of which RFC, and whether these agree. The server must have
 /hello.txt and /large.bin, and /app/body for POST. It ends with 1 if anything did not agree."""
 import json
+import re
 import sys
+import time
 
 import attack_floods
 import attack_frames
@@ -30,7 +34,7 @@ GROUPS = {
 
 def run(group, attack, url):
     """Runs an attack and returns its line."""
-    opened = []
+    opened, start = [], time.monotonic()
 
     def connect(**options):
         opened.append(RawConnection(url, **options))
@@ -45,12 +49,17 @@ def run(group, attack, url):
     for connection in opened:
         connection.link.close()
     return {"group": group, "name": attack.name, "ok": is_good, "did": did,
-            "should": attack.expectation.text, "rfc": attack.section}
+            "should": attack.expectation.text, "rfc": attack.section,
+            "seconds": round(time.monotonic() - start, 1)}
 
 
 def main():
+    names, part, parts = sys.argv[2:], 1, 1
+    if names and re.fullmatch(r"\d+/\d+", names[0]):
+        part, parts = map(int, names.pop(0).split("/"))
     wanted = [(group, attack) for group, attacks in GROUPS.items() for attack in attacks
-              if not sys.argv[2:] or group in sys.argv[2:] or attack.name in sys.argv[2:]]
+              if not names or group in names or attack.name in names]
+    wanted = wanted[part - 1::parts]
     if sys.argv[1] == "--list":
         for group, attack in wanted:
             print(f"{group}: {attack.name}: {attack.expectation.text} ({attack.section})")

@@ -17,6 +17,7 @@ from aioquic.h3.connection import H3Connection
 from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic import events
 
+import raw_h3
 from quic_link import LIMIT, Failure, Link
 from websocket import check_echoes
 
@@ -76,6 +77,18 @@ class Response:
         }
 
 
+class HeadConnection(H3Connection):
+    """A connection that knows of HEAD: a response to it has no body, whatever its length says."""
+
+    def __init__(self, quic):
+        super().__init__(quic)
+        self.of_head = set()
+
+    def _check_content_length(self, stream):
+        if stream.stream_id not in self.of_head:
+            super()._check_content_length(stream)
+
+
 class Client:
     """A connection of HTTP/3."""
 
@@ -83,11 +96,22 @@ class Client:
         self.url = urlsplit(url)
         self.link = Link(url, **options)
         self.link.on_event = self.take
-        self.h3 = H3Connection(self.link.quic)
+        self.h3 = HeadConnection(self.link.quic)
         self.responses = {}
+        # What the server has sent on its unidirectional streams.
+        self.of_server = {}
+
+    @property
+    def goaways(self):
+        """The numbers of the GOAWAY frames that have come. The library passes over them."""
+        controls = [data[1:] for data in self.of_server.values() if data[:1] == b"\0"]
+        return [raw_h3.read_varint(payload, 0)[0] for data in controls
+                for kind, payload in raw_h3.frames_of(bytes(data)) if kind == raw_h3.GOAWAY]
 
     def take(self, event):
         """Takes an event of the connection."""
+        if isinstance(event, events.StreamDataReceived) and event.stream_id % 4 == 3:
+            self.of_server.setdefault(event.stream_id, bytearray()).extend(event.data)
         if isinstance(event, events.StreamReset) and event.stream_id in self.responses:
             self.responses[event.stream_id].reset = event.error_code
         if isinstance(event, events.StopSendingReceived) and event.stream_id in self.responses:
@@ -114,6 +138,8 @@ class Client:
                 if value is not None]
         if unread:
             self.link.quic.unread.add(stream)
+        if method == "HEAD":
+            self.h3.of_head.add(stream)
         self.responses[stream] = Response()
         self.h3.send_headers(stream, head, end_stream=end)
         return stream
@@ -155,7 +181,8 @@ class Commands:
 
     def connect(self, command):
         """Connects to `url`. `resume` uses the last ticket, and `early` is a list of requests that
-        are sent before the handshake. `options` are of aioquic's QuicConfiguration."""
+        are sent before the handshake. `options` are of aioquic's QuicConfiguration. `certificate`
+        is a list of two files: the client's chain, and its key."""
         options = dict(command.get("options", {}))
         if command.get("resume"):
             if not self.tickets:
@@ -169,12 +196,15 @@ class Commands:
         link.quic._session_ticket_handler = self.tickets.append
         link.quic._token_handler = self.tokens.append
         link.quic.reads_nothing = command.get("reads_nothing", False)
+        if command.get("certificate"):
+            link.quic.configuration.load_cert_chain(*command["certificate"])
         link.start()
         streams = [self.request(request)["stream"] for request in command.get("early", [])]
         link.wait_until_connected()
         shake = link.handshake
         return {"alpn": shake.alpn_protocol, "resumed": shake.session_resumed,
-                "early_accepted": shake.early_data_accepted, "streams": streams}
+                "early_accepted": shake.early_data_accepted, "streams": streams,
+                "serial": str(link.quic.tls._peer_certificate.serial_number)}
 
     def request(self, command):
         """Sends a request with `method`, `path`, `fields`, `pseudo` and a body. `end` false leaves
@@ -193,6 +223,15 @@ class Commands:
             self.client.h3.send_headers(stream, fields, end_stream=True)
         self.client.link.transmit()
         return reply
+
+    def part_of_head(self, _command):
+        """Sends the first byte of a request, and no more."""
+        client = self.client
+        stream = client.link.quic.get_next_available_stream_id()
+        client.responses[stream] = Response()
+        client.link.quic.send_stream_data(stream, b"\x01")
+        client.link.transmit()
+        return {"stream": stream}
 
     def data(self, command):
         """Sends a part of the body of `stream`, which `end` ends."""
@@ -271,6 +310,12 @@ class Commands:
         self.client.link.wait("SETTINGS", lambda: self.client.h3.received_settings is not None)
         settings = self.client.h3.received_settings
         return {"settings": {str(number): value for number, value in settings.items()}}
+
+    def goaway(self, command):
+        """Waits for `count` GOAWAY frames, and returns their numbers."""
+        client = self.client
+        client.link.wait("GOAWAY", lambda: len(client.goaways) >= command["count"])
+        return {"numbers": client.goaways}
 
     def ticket(self, _command):
         """Waits until the server has sent a ticket for a later session."""
