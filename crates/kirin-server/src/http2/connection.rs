@@ -212,7 +212,8 @@ impl<H: Handler> Http2Connection<H> {
         let mut is_stalled;
         loop {
             let mut is_drained = true;
-            if !self.has_gathered() {
+            let was_full = self.has_gathered();
+            if !was_full {
                 match self.poll_receive(in_force, context, &mut has_request)? {
                     Poll::Ready(true) => is_drained = false,
                     Poll::Ready(false) => return Ok(Turn::Ended),
@@ -222,6 +223,9 @@ impl<H: Handler> Http2Connection<H> {
             self.release_unneeded();
             self.let_streams_send();
             is_stalled = self.poll_send(context)?.is_pending();
+            // Nothing was read while the client took too little, and nobody waits for what it has
+            // sent meanwhile.
+            is_drained &= !was_full || is_stalled;
             let has_more = !is_stalled && self.engine.borrow().next_sender().is_some();
             if is_drained && !has_more {
                 break;

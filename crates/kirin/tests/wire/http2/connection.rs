@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use kirin_tests::wait_limit;
+use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use super::frames::*;
 
@@ -86,7 +87,19 @@ pub struct Connection {
 impl Connection {
     /// Connects, and sends the preface.
     pub fn open(address: SocketAddr) -> Self {
-        let socket = TcpStream::connect(address).expect("connect");
+        Self::begin(TcpStream::connect(address).expect("connect"))
+    }
+
+    /// Opens a connection whose kernel takes a few KB at a time from the server.
+    pub fn open_narrow(address: SocketAddr) -> Self {
+        let socket =
+            rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        sockopt::set_socket_recv_buffer_size(&socket, 4096).expect("a size");
+        rustix::net::connect(&socket, &address).expect("connect");
+        Self::begin(socket.into())
+    }
+
+    fn begin(socket: TcpStream) -> Self {
         socket.set_read_timeout(Some(wait_limit())).expect("read timeout");
         socket.set_write_timeout(Some(wait_limit())).expect("write timeout");
         socket.set_nodelay(true).expect("nodelay");

@@ -76,6 +76,7 @@ fn serve_with(config: &str) -> (Site, Kirin) {
         .with("public/hello.txt", "hello\n")
         .with("public/empty.txt", "")
         .with("public/large.bin", large())
+        .with("public/middle.txt", "middle\n".repeat(1400))
         .with("public/page.html", "<p>page</p>".repeat(400));
     Authority::new("Kirin test authority").issue(&["localhost"]).write(&site, "a");
     let kirin = Kirin::start(&site, config);

@@ -153,3 +153,25 @@ fn a_body_in_frames_of_one_byte_takes_little_memory() {
     assert!(grown < CONNECTION_KILOBYTES, "{grown} KB");
     assert_serves(&kirin, "at the end");
 }
+
+#[test]
+fn requests_that_come_while_the_client_takes_nothing_are_answered() {
+    let (_site, kirin) = serve();
+    for count in [60, 80, 100, 120] {
+        let mut connection = Connection::open_narrow(kirin.address());
+        connection.send(settings(&[(INITIAL_WINDOW_SIZE, MOST_WINDOW)]));
+        connection.send(window_update(0, MOST_WINDOW - FIRST_WINDOW));
+        let streams: Vec<u32> = (0..count + 8).map(|number| 2 * number + 1).collect();
+        let (first, later) = streams.split_at(count as usize);
+        let requests = |streams: &[u32]| -> Vec<u8> {
+            streams.iter().flat_map(|stream| get(*stream, "/middle.txt")).collect()
+        };
+        connection.send(requests(first));
+        assert_serves(&kirin, "the first responses fill the socket");
+        connection.send(requests(later));
+        for stream in streams {
+            let outcome = connection.outcome_of(stream);
+            assert!(outcome.ok().is_some_and(|body| body.len() == 9800), "{count}\n{connection}");
+        }
+    }
+}
