@@ -37,7 +37,8 @@ def _load(kind: str, tls: bool) -> Http2Load:
     return Http2Load(title, PATH, PAGE, tls)
 
 
-def _files(host: Host) -> str:
+def files(host: Host) -> str:
+    """Creates the directory that every server serves."""
     directory = host.directory / "files"
     directory.mkdir(exist_ok=True)
     (directory / PATH[1:]).write_bytes(PAGE)
@@ -46,7 +47,7 @@ def _files(host: Host) -> str:
 
 
 def _kirin_files(host: Host, tls: bool) -> Server:
-    return kirin.start(host, _name("files", tls), places=(f"files:{_files(host)}",), tls=_certificate(host, tls))
+    return kirin.start(host, _name("files", tls), places=(f"files:{files(host)}",), tls=_certificate(host, tls))
 
 
 def _kirin_store(host: Host, tls: bool) -> Server:
@@ -59,11 +60,11 @@ def _kirin_app(host: Host, tls: bool) -> Server:
 
 
 def _h2o(host: Host, tls: bool) -> Server:
-    return h2o.static_files(host, _files(host), _certificate(host, tls), name=f"h2o{'' if tls else '-plain'}")
+    return h2o.static_files(host, files(host), _certificate(host, tls), name=f"h2o{'' if tls else '-plain'}")
 
 
 def _nginx(host: Host, tls: bool) -> Server:
-    return nginx.files_http2(host, _files(host), tls)
+    return nginx.files_http2(host, files(host), tls)
 
 
 def _name(what: str, tls: bool) -> str:

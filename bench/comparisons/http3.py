@@ -1,35 +1,22 @@
-"""http3: files over HTTP/3, beside Caddy and beside Kirin's own HTTP/2."""
+"""http3: files and new connections over HTTP/3, beside Caddy."""
 
 from __future__ import annotations
 
 import certificate
-import page
 from comparison import Budget, Comparison, Entrant
+from comparisons.http2 import LARGE, LARGE_PATH, PAGE, PATH, files
 from host import Host, Server
 from http3_load import Http3Load
 from peers import caddy, kirin
 
-PATH = "/page.html"
-PAGE = page.html(1024)
-LARGE_PATH = "/large.html"
-LARGE = page.html(1_000_000)
-
-
-def _files(host: Host) -> str:
-    directory = host.directory / "files"
-    directory.mkdir(exist_ok=True)
-    (directory / PATH[1:]).write_bytes(PAGE)
-    (directory / LARGE_PATH[1:]).write_bytes(LARGE)
-    return str(directory)
-
 
 def _kirin(host: Host) -> Server:
     tls = certificate.make(host.directory)
-    return kirin.start(host, "kirin-http3", places=(f"files:{_files(host)}",), tls=tls, http3=True)
+    return kirin.start(host, "kirin-http3", places=(f"files:{files(host)}",), tls=tls, http3=True)
 
 
 def _caddy(host: Host) -> Server:
-    return caddy.static_files(host, _files(host), certificate.make(host.directory))
+    return caddy.static_files(host, files(host), certificate.make(host.directory))
 
 
 COMPARISON = Comparison(

@@ -8,13 +8,13 @@ use crate::code::{Code, Failure};
 /// The most octets of an instruction.
 const MOST_INSTRUCTION_BYTES: usize = 8;
 
-/// The most stream cancellations. A client sends one for each response that it does not read.
-const MOST_CANCELLATIONS: u32 = 100_000;
+/// The most instructions on a stream. A client cancels each response that it does not read.
+const MOST_INSTRUCTIONS: u32 = 100_000;
 
 /// Reads the stream of the client's encoder.
 #[derive(Debug, Default)]
 pub struct EncoderStreamReader {
-    /// Whether the instruction has begun that sets the size to 0.
+    /// Number of instructions that set the size to 0.
     sizes: u32,
 }
 
@@ -28,7 +28,7 @@ impl EncoderStreamReader {
         for octet in input {
             // `Set Dynamic Table Capacity` with 0, the only size that fits.
             self.sizes += 1;
-            if *octet != 0x20 || self.sizes > MOST_CANCELLATIONS {
+            if *octet != 0x20 || self.sizes > MOST_INSTRUCTIONS {
                 return Err(fail());
             }
         }
@@ -60,7 +60,7 @@ impl DecoderStreamReader {
             if read_integer(*first, 0x3f, rest).is_ok() {
                 self.kept.clear();
                 self.cancellations += 1;
-                if self.cancellations > MOST_CANCELLATIONS {
+                if self.cancellations > MOST_INSTRUCTIONS {
                     return Err(fail("there are too many cancellations"));
                 }
             } else if self.kept.len() >= MOST_INSTRUCTION_BYTES {

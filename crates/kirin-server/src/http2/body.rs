@@ -1,32 +1,27 @@
 //! The body of a request over HTTP/2: the data of its stream.
 
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use kirin_http::field_lines::FieldLines;
-use kirin_http::pace::Pace;
 use kirin_http::request_body::{BodyError, BodySource};
 use kirin_http::trailers::Trailers;
-use tokio::time::Sleep;
 
 use super::connection::Http2Connection;
 use super::responder::StreamClient;
 use super::stream::StreamState;
 use crate::limits::deadlines::Deadlines;
 use crate::server::Server;
+use crate::streams::body_pace::BodyPace;
 
 /// Reads a body from a stream.
 pub(super) struct Http2Source<H> {
     connection: Rc<Http2Connection<H>>,
     stream: Rc<StreamState<H>>,
     deadlines: Rc<Deadlines>,
-    pace: Pace,
-    /// The time limit of the current wait.
-    time_limit: Option<Pin<Box<Sleep>>>,
+    pace: BodyPace,
     /// Sends `100 Continue` as long as that is owed.
     expects_continue: Option<Rc<StreamClient<H>>>,
 }
@@ -52,25 +47,8 @@ impl<H> Http2Source<H> {
         expects_continue: Option<Rc<StreamClient<H>>>,
     ) -> Self {
         let deadlines = Rc::clone(&server.deadlines);
-        let pace = Pace::new(deadlines.reading);
-        Self { connection, stream, deadlines, pace, time_limit: None, expects_continue }
-    }
-
-    /// Returns ready if the client was silent for too long. Called when it has sent nothing.
-    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let time_limit = self.time_limit.get_or_insert_with(|| {
-            let now = self.deadlines.clock.now();
-            let seconds = self.pace.begin(now).saturating_sub(now);
-            Box::pin(tokio::time::sleep(Duration::from_secs(seconds)))
-        });
-        time_limit.as_mut().poll(context)
-    }
-
-    /// Ends the wait for the client, if there was one.
-    fn end_wait(&mut self) {
-        if self.time_limit.take().is_some() {
-            self.pace.end(self.deadlines.clock.now());
-        }
+        let pace = BodyPace::new(deadlines.reading);
+        Self { connection, stream, deadlines, pace, expects_continue }
     }
 
     /// Takes the data that is there.
@@ -83,7 +61,7 @@ impl<H> Http2Source<H> {
 
 impl<H> BodySource for Http2Source<H> {
     fn begin_wait(&mut self) {
-        self.time_limit = None;
+        self.pace.begin_wait();
     }
 
     /// Returns the next data. Taking it gives the client room for as many bytes (RFC 9113 section
@@ -93,7 +71,7 @@ impl<H> BodySource for Http2Source<H> {
             // If it cannot be sent, the client has disconnected, which the next read finds out.
             let _ = client.inform(StatusCode::CONTINUE, &FieldLines::new());
         }
-        self.stream.set_task(context);
+        self.stream.task.set(context);
         if self.stream.is_reset() {
             return Poll::Ready(Err(BodyError::Ended));
         }
@@ -106,15 +84,15 @@ impl<H> BodySource for Http2Source<H> {
         }
         if has_data {
             let data = self.take_data();
-            self.end_wait();
-            self.pace.moved(data.len() as u64, self.deadlines.clock.now());
+            self.pace.end_wait(data.len(), &self.deadlines.clock);
             return Poll::Ready(Ok(Some(data)));
         }
         if ended {
-            self.end_wait();
+            self.pace.end_wait(0, &self.deadlines.clock);
             return Poll::Ready(Ok(None));
         }
-        if !self.stream.is_answered.get() && self.poll_silence(context).is_ready() {
+        let clock = &self.deadlines.clock;
+        if !self.stream.is_answered.get() && self.pace.poll_silence(clock, context).is_ready() {
             return Poll::Ready(Err(BodyError::Ended));
         }
         Poll::Pending

@@ -7,13 +7,12 @@
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use kirin_client_bytes::{Reservation, Resource};
+use kirin_client_bytes::Reservation;
 use kirin_h2::{Connection, Event, Limits, Output};
 use kirin_http::handler::Handler;
-use kirin_http::request::MAX_FIELDS;
 use tokio::time::Sleep;
 
 use super::Http2Failure;
@@ -21,16 +20,9 @@ use super::stream::StreamState;
 use super::waiting::WaitingOn;
 use crate::connection::io::Io;
 use crate::server::{InForce, Server};
-
-/// The most concurrent streams.
-const STREAMS: u32 = 128;
-
-/// Body bytes of one stream, and of all streams, that a client may send before they are read.
-const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
-const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
-
-/// The most fields of a header list. The parts of a cookie are fields of their own.
-const HEADER_FIELDS: usize = 4 * MAX_FIELDS;
+use crate::streams::head::LIST_FIELDS;
+use crate::streams::stream_task::{TaskWaker, yield_turn};
+use crate::streams::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, STREAMS, held_bytes};
 
 /// Bytes that are gathered before they are sent. While the client does not take them, nothing more
 /// is read from it.
@@ -38,10 +30,6 @@ pub(super) const GATHERED_BYTES: usize = 64 * 1024;
 
 /// Bytes that are sent before other connections of the loop get their turn.
 const TURN_BYTES: u64 = 128 * 1024;
-
-/// Bytes that a connection may hold without being counted while it waits. Most hold nothing but
-/// their tables of header fields.
-const UNCOUNTED_BYTES: usize = 8 * 1024;
 
 /// Memory for output that is not kept for the next connection.
 const LARGE_OUTPUT_BYTES: usize = 4 * GATHERED_BYTES;
@@ -59,8 +47,7 @@ pub(super) type Engine<H> = Connection<Rc<StreamState<H>>>;
 pub(super) struct Http2Connection<H> {
     pub(super) io: Rc<Io>,
     pub(super) engine: RefCell<Engine<H>>,
-    /// Wakes the connection's task.
-    task: Cell<Option<Waker>>,
+    task: TaskWaker,
     /// Number of streams that are tasks.
     pub(super) tasks: Cell<usize>,
     /// The next second, if streams wait for their clients.
@@ -71,14 +58,6 @@ pub(super) struct Http2Connection<H> {
     pub(super) unneeded_bytes: Cell<usize>,
     /// Counts what is held for the client, if it is much.
     held: RefCell<Option<Reservation>>,
-}
-
-/// Has the task go on when the loop has asked the kernel for events. A wake would let it go on
-/// sixty times before that, and a request that comes meanwhile would wait for megabytes.
-fn yield_turn(context: &mut Context<'_>) {
-    let turn = std::pin::pin!(tokio::task::yield_now());
-    // Not ready: it has asked to be woken.
-    let _ = turn.poll(context);
 }
 
 /// Gives memory to an output that has none.
@@ -108,7 +87,7 @@ impl<H> Http2Connection<H> {
         let limits = Limits {
             streams: STREAMS,
             header_list_bytes: u32::try_from(server.limits.head.head_bytes).unwrap_or(u32::MAX),
-            header_fields: HEADER_FIELDS,
+            header_fields: LIST_FIELDS,
             stream_window_bytes: STREAM_WINDOW_BYTES,
             connection_window_bytes: CONNECTION_WINDOW_BYTES,
             extended_connect: true,
@@ -116,7 +95,7 @@ impl<H> Http2Connection<H> {
         Rc::new(Self {
             io: Rc::clone(io),
             engine: RefCell::new(Connection::new(limits, io.clock.now())),
-            task: Cell::default(),
+            task: TaskWaker::default(),
             tasks: Cell::new(0),
             tick: RefCell::default(),
             unread_bytes: Cell::new(0),
@@ -127,9 +106,7 @@ impl<H> Http2Connection<H> {
 
     /// Has the connection's task send what others have put into the engine.
     pub(super) fn wake(&self) {
-        if let Some(task) = self.task.take() {
-            task.wake();
-        }
+        self.task.wake();
     }
 
     /// Tells the client to send no more requests.
@@ -172,29 +149,14 @@ impl<H> Http2Connection<H> {
         self.engine.borrow().output_bytes() >= GATHERED_BYTES
     }
 
-    fn set_task(&self, context: &Context<'_>) {
-        let task = self.task.take().filter(|task| task.will_wake(context.waker()));
-        self.task.set(Some(task.unwrap_or_else(|| context.waker().clone())));
-    }
-
     /// Counts what is held for the client. If the account has no room, the connection ends.
     fn count_held(&self) -> std::io::Result<()> {
         let bytes = self.engine.borrow().held_bytes()
             + self.unread_bytes.get()
             + self.io.unread.borrow().capacity();
-        let mut held = self.held.borrow_mut();
-        let counted = bytes.next_multiple_of(UNCOUNTED_BYTES) as u64;
-        match &mut *held {
-            held if bytes <= UNCOUNTED_BYTES => *held = None,
-            Some(held) if held.bytes() == counted => {}
-            Some(held) => held.resize(counted).map_err(std::io::Error::other)?,
-            None => {
-                let share = self.io.share.borrow();
-                let reserved = share.reserve(Resource::Memory, counted);
-                *held = Some(reserved.map_err(std::io::Error::other)?);
-            }
-        }
-        Ok(())
+        let share = || self.io.share.borrow().clone();
+        held_bytes::count(&mut self.held.borrow_mut(), bytes as u64, share)
+            .map_err(std::io::Error::other)
     }
 }
 
@@ -205,7 +167,7 @@ impl<H: Handler> Http2Connection<H> {
         in_force: &InForce<H>,
         context: &mut Context<'_>,
     ) -> Result<Turn, Http2Failure> {
-        self.set_task(context);
+        self.task.set(context);
         self.poll_tick(context);
         let sent_before = self.io.sent.get();
         let mut has_request = false;

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
 
 use bytes::Bytes;
 use kirin_client_bytes::{ClientShare, NoRoom, Reservation, Resource};
@@ -16,28 +15,8 @@ use kirin_http::trailers::Trailers;
 use super::connection::Engine;
 use super::response;
 use super::stream::StreamState;
-use crate::observation::{RequestRecord, ResponseRecord};
-use crate::server::Server;
-
-/// The parts of a request that are kept until its response has been sent.
-pub(super) struct Http2Exchange<H> {
-    pub(super) server: Rc<Server<H>>,
-    pub(super) record: Option<RequestRecord>,
-    pub(super) share: ClientShare,
-    /// Counts the copy of a long head.
-    pub(super) head: Option<Reservation>,
-}
-
-impl<H> Http2Exchange<H> {
-    /// Tells the observers about the response.
-    pub(super) fn end(mut self, stream: &StreamState<H>, mut response: ResponseRecord) {
-        if let Some(record) = self.record.take() {
-            self.server.clock().now();
-            response.received_bytes = stream.received_bytes.get();
-            self.server.observers.end(record, &response);
-        }
-    }
-}
+use crate::observation::ResponseRecord;
+use crate::streams::exchange::Exchange;
 
 /// A response whose body is being sent.
 pub(super) struct Outgoing<H> {
@@ -49,7 +28,7 @@ pub(super) struct Outgoing<H> {
     /// Counts the bytes that wait and have no other owner.
     held: Option<Reservation>,
     record: ResponseRecord,
-    exchange: Http2Exchange<H>,
+    exchange: Exchange<H>,
 }
 
 /// A body, without what was sent of it.
@@ -100,7 +79,7 @@ impl<H> Outgoing<H> {
         body: OutgoingBody,
         held: Option<Reservation>,
         record: ResponseRecord,
-        exchange: Http2Exchange<H>,
+        exchange: Exchange<H>,
     ) -> Self {
         let pace = Pace::new(exchange.server.deadlines.writing);
         Self { body, sent: 0, pace, deadline: 0, held, record, exchange }
@@ -180,7 +159,7 @@ impl<H> Outgoing<H> {
     pub(super) fn end(mut self, stream: &StreamState<H>, is_cut: bool) {
         self.record.body_bytes = self.sent;
         self.record.is_cut = is_cut;
-        self.exchange.end(stream, self.record);
+        self.exchange.end(stream.received_bytes.get(), self.record);
     }
 }
 

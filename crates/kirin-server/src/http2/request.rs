@@ -1,13 +1,10 @@
 //! One request: asks the handler, and sends the response at once if it is short and in memory.
 //! Otherwise its stream is opened. A response that must be waited for becomes a task.
 
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Instant;
 
 use http::Method;
-use kirin_client_bytes::ClientShare;
 use kirin_h2::Reason;
 use kirin_h2::hpack::FieldBuffer;
 use kirin_http::body::Body;
@@ -23,29 +20,16 @@ use kirin_http::response::Response;
 
 use super::body::Http2Source;
 use super::connection::{Engine, Http2Connection};
-use super::outgoing::Http2Exchange;
 use super::responder::StreamClient;
 use super::responding::send_at_once;
 use super::stream::StreamState;
 use crate::connection::proxied;
 use crate::observation::ResponseRecord;
 use crate::server::Server;
+use crate::streams::exchange::{Exchange, Unanswered};
 use crate::streams::head::{StreamHead, refused_line};
 use crate::streams::kind::RequestKind;
-
-/// The most streams of a connection that are tasks. A stream that the client has reset may go on as
-/// a task until its application has answered.
-const MOST_TASKS: usize = 256;
-
-/// A request whose response must be waited for.
-struct Unanswered<H> {
-    later: Later,
-    body: BodyLength,
-    expects_continue: bool,
-    kind: RequestKind,
-    id: RequestId,
-    exchange: Http2Exchange<H>,
-}
+use crate::streams::stream_task::{MOST_TASKS, wait};
 
 impl<H: Handler> Http2Connection<H> {
     /// Answers a request, whose fields are in `fields`.
@@ -102,7 +86,7 @@ impl<H: Handler> Http2Connection<H> {
                 );
             }
             Answer::Later(later) => {
-                let exchange = kept(server, started, request, origin);
+                let exchange = Exchange::new(server, started, request, origin);
                 self.begin_later(stream, ended, later, (request, origin, kind), exchange);
             }
         }
@@ -139,7 +123,7 @@ impl<H: Handler> Http2Connection<H> {
             return;
         }
         let state = self.opened(&mut self.engine.borrow_mut(), stream, ended);
-        let mut exchange = kept(server, started, request, origin);
+        let mut exchange = Exchange::new(server, started, request, origin);
         server.observers.will_send(&mut exchange.record, &response);
         let source = self.hand_over(&state, response, exchange);
         if let Some(source) = source {
@@ -155,30 +139,16 @@ impl<H: Handler> Http2Connection<H> {
         ended: bool,
         later: Later,
         (request, origin, kind): (&RequestHead<'_>, Origin<'_>, RequestKind),
-        mut exchange: Http2Exchange<H>,
+        exchange: Exchange<H>,
     ) {
         let id = origin.notes.id();
         let state = self.opened(&mut self.engine.borrow_mut(), stream, ended);
         if self.tasks.get() >= MOST_TASKS {
             self.engine.borrow_mut().reset(stream, Reason::RefusedStream);
-            exchange.end(&state, ResponseRecord::cut(Response::no_room().summary(), 0, false));
+            exchange.end(0, ResponseRecord::cut(Response::no_room().summary(), 0, false));
             return;
         }
-        let later = match exchange.share.reserve_head(request.len_bytes()) {
-            Ok(reserved) => {
-                exchange.head = reserved;
-                later
-            }
-            Err(_) => Box::new(|_| Box::pin(async { Response::no_room() }) as _),
-        };
-        let unanswered = Unanswered {
-            later,
-            body: request.body,
-            expects_continue: request.expects_continue,
-            kind,
-            id: id.clone(),
-            exchange,
-        };
+        let unanswered = Unanswered::new(later, (request, origin, kind), exchange);
         let (connection, stream) = (Rc::clone(self), Rc::clone(&state));
         self.work(&state, id, async move { connection.answer_later(&stream, unanswered).await });
     }
@@ -197,8 +167,7 @@ impl<H: Handler> Http2Connection<H> {
         server.counters.count_reject(reject);
         let record =
             server.observers.unreadable(self.io.client_peer(), &refused_line(fields, "HTTP/2.0"));
-        let share = ClientShare::default();
-        let exchange = Http2Exchange { server: Rc::clone(server), record, share, head: None };
+        let exchange = Exchange::refused(server, record);
         let state = self.opened(&mut self.engine.borrow_mut(), stream, ended);
         self.respond(&state, Response::error(reject.status()), false, exchange);
     }
@@ -249,10 +218,13 @@ impl<H: Handler> Http2Connection<H> {
             .with_informational(Informational::new(Rc::clone(&client) as _, pace))
             .with_share(exchange.share.clone())
             .with_client(ClientWatch::new(client as _));
-        let Some(mut response) = wait(later, body, state).await else { return };
+        let Some(mut response) = wait(later, body, &state.task, || state.is_reset()).await else {
+            return;
+        };
         state.is_answered.set(true);
         if state.is_reset() {
-            return exchange.end(state, ResponseRecord::cut(response.summary(), 0, false));
+            let received = state.received_bytes.get();
+            return exchange.end(received, ResponseRecord::cut(response.summary(), 0, false));
         }
         if kind.is_websocket && matches!(response.body, Body::Tunnel(_)) {
             return self.tunnel(state, response, exchange).await;
@@ -266,42 +238,6 @@ impl<H: Handler> Http2Connection<H> {
             self.feed(state, source).await;
         }
     }
-}
-
-/// Returns the parts of a request that are kept until its response has been sent.
-fn kept<H>(
-    server: &Rc<Server<H>>,
-    started: Option<Instant>,
-    request: &RequestHead<'_>,
-    origin: Origin<'_>,
-) -> Http2Exchange<H> {
-    Http2Exchange {
-        server: Rc::clone(server),
-        record: server.observers.record(started, request, origin),
-        share: server.share(origin.peer),
-        head: None,
-    }
-}
-
-/// Waits for the response. Returns `None` if the client has reset the stream before the work for it
-/// has begun. Work that has begun is waited for, so that a worker can be given back; the watch over
-/// the client tells it to stop early.
-async fn wait<H>(later: Later, body: RequestBody, state: &StreamState<H>) -> Option<Response> {
-    let mut start = Some((later, body));
-    let mut work = None;
-    poll_fn(|context| {
-        state.set_task(context);
-        match start.take() {
-            Some(_) if state.is_reset() => return Poll::Ready(None),
-            Some((later, body)) => work = Some(later(body)),
-            None => {}
-        }
-        match &mut work {
-            Some(work) => work.as_mut().poll(context).map(Some),
-            None => Poll::Ready(None),
-        }
-    })
-    .await
 }
 
 /// A stream whose work is not done. If it ends by a panic, the stream is reset.

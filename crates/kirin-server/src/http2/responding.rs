@@ -12,11 +12,12 @@ use kirin_http::handler::Handler;
 use kirin_http::response::Response;
 
 use super::connection::{Engine, GATHERED_BYTES, Http2Connection};
-use super::outgoing::{Http2Exchange, Outgoing, OutgoingBody, SourcePiece, append_file};
+use super::outgoing::{Outgoing, OutgoingBody, SourcePiece, append_file};
 use super::response::write_head;
 use super::stream::StreamState;
 use crate::observation::ResponseRecord;
 use crate::server::Server;
+use crate::streams::exchange::Exchange;
 use crate::streams::response_fields::ends_with_head;
 
 /// A body of up to this size is sent at once if the client has room for it. It fits one frame.
@@ -30,7 +31,7 @@ impl<H: Handler> Http2Connection<H> {
         state: &Rc<StreamState<H>>,
         mut response: Response,
         is_head: bool,
-        mut exchange: Http2Exchange<H>,
+        mut exchange: Exchange<H>,
     ) -> Option<Box<dyn BodyStream>> {
         let server = Rc::clone(&exchange.server);
         server.observers.will_send(&mut exchange.record, &response);
@@ -46,7 +47,10 @@ impl<H: Handler> Http2Connection<H> {
         };
         match sent {
             Some(bytes) => {
-                exchange.end(state, ResponseRecord::complete(response.summary(), bytes));
+                exchange.end(
+                    state.received_bytes.get(),
+                    ResponseRecord::complete(response.summary(), bytes),
+                );
                 None
             }
             None => self.hand_over(state, response, exchange),
@@ -59,7 +63,7 @@ impl<H: Handler> Http2Connection<H> {
         &self,
         state: &Rc<StreamState<H>>,
         response: Response,
-        exchange: Http2Exchange<H>,
+        exchange: Exchange<H>,
     ) -> Option<Box<dyn BodyStream>> {
         let record = ResponseRecord::complete(response.summary(), 0);
         let (body, source) = match response.body {
@@ -88,10 +92,10 @@ impl<H: Handler> Http2Connection<H> {
         state: &StreamState<H>,
         reason: Reason,
         record: ResponseRecord,
-        exchange: Http2Exchange<H>,
+        exchange: Exchange<H>,
     ) {
         self.engine.borrow_mut().reset(state.id, reason);
-        exchange.end(state, ResponseRecord { is_cut: true, ..record });
+        exchange.end(state.received_bytes.get(), ResponseRecord { is_cut: true, ..record });
         state.reset(self);
     }
 
@@ -107,7 +111,7 @@ impl<H: Handler> Http2Connection<H> {
         let mut total = 0;
         loop {
             let chunk = poll_fn(|context| {
-                state.set_task(context);
+                state.task.set(context);
                 match &*state.outgoing.borrow() {
                     Some(outgoing) if outgoing.needs_piece() => {}
                     Some(_) => return Poll::Pending,

@@ -3,10 +3,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::task::{Context, Waker};
 
 use bytes::BytesMut;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use kirin_h2::Reason;
 use kirin_h2::hpack::FieldBuffer;
 
@@ -14,6 +13,8 @@ use super::connection::{Engine, Http2Connection};
 use super::outgoing::{Outgoing, Sent, SourcePiece};
 use super::response::write_trailers;
 use crate::http1::sending::{LINGER_BYTES, LINGER_SECONDS, LINGER_SILENCE_SECONDS};
+use crate::streams::stream_task::TaskWaker;
+use crate::streams::trailers::header_map;
 
 /// The received part of a request's body.
 #[derive(Default)]
@@ -51,7 +52,7 @@ pub(super) struct StreamState<H> {
     /// Limits the time for which the rest of the request's body is dropped.
     linger: Cell<Option<Linger>>,
     /// Wakes the stream's task.
-    task: Cell<Option<Waker>>,
+    pub(super) task: TaskWaker,
 }
 
 impl<H> StreamState<H> {
@@ -65,25 +66,13 @@ impl<H> StreamState<H> {
             is_answered: Cell::new(false),
             outgoing: RefCell::new(None),
             linger: Cell::new(None),
-            task: Cell::new(None),
+            task: TaskWaker::default(),
         })
     }
 
     /// Returns whether the stream has ended early.
     pub(super) fn is_reset(&self) -> bool {
         self.is_reset.get()
-    }
-
-    /// Notes the task that waits for something of this stream.
-    pub(super) fn set_task(&self, context: &Context<'_>) {
-        let task = self.task.take().filter(|task| task.will_wake(context.waker()));
-        self.task.set(Some(task.unwrap_or_else(|| context.waker().clone())));
-    }
-
-    pub(super) fn wake(&self) {
-        if let Some(task) = self.task.take() {
-            task.wake();
-        }
     }
 
     /// Notes that the stream has ended early. The engine does not have it any more.
@@ -95,7 +84,7 @@ impl<H> StreamState<H> {
         let unread = std::mem::take(&mut self.incoming.borrow_mut().data).len();
         connection.unread_bytes.set(connection.unread_bytes.get() - unread);
         connection.unneeded_bytes.set(connection.unneeded_bytes.get() + unread);
-        self.wake();
+        self.task.wake();
     }
 
     /// Sends some of the response; it is the stream's turn.
@@ -106,13 +95,13 @@ impl<H> StreamState<H> {
             Sent::Some => {}
             Sent::Waits => {
                 engine.set_ready(self.id, false);
-                self.wake();
+                self.task.wake();
             }
             Sent::All => {
                 let ended = slot.take();
                 drop(slot);
                 self.end_outgoing(ended, connection, engine);
-                self.wake();
+                self.task.wake();
             }
             Sent::Failed => {
                 drop(slot);
@@ -213,7 +202,7 @@ impl<H> Http2Connection<H> {
         incoming.data.extend_from_slice(data);
         self.unread_bytes.set(self.unread_bytes.get() + data.len());
         drop(incoming);
-        state.wake();
+        state.task.wake();
     }
 
     /// Cuts a response that cannot be completed.
@@ -277,18 +266,6 @@ impl<H> Http2Connection<H> {
         incoming.ended = true;
         incoming.trailers = Some(header_map(fields));
         drop(incoming);
-        state.wake();
+        state.task.wake();
     }
-}
-
-/// Returns the fields of trailers.
-fn header_map(fields: &FieldBuffer) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.len());
-    for field in fields.iter() {
-        let name = HeaderName::from_bytes(field.name);
-        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
-            let _ = map.try_append(name, value);
-        }
-    }
-    map
 }

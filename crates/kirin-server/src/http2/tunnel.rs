@@ -13,9 +13,9 @@ use kirin_http::handler::Handler;
 use kirin_http::response::Response;
 
 use super::connection::Http2Connection;
-use super::outgoing::Http2Exchange;
 use super::response::write_head;
 use super::stream::StreamState;
+use crate::streams::exchange::Exchange;
 use crate::streams::far_side::FarSide;
 
 impl<H: Handler> Http2Connection<H> {
@@ -24,7 +24,7 @@ impl<H: Handler> Http2Connection<H> {
         self: &Rc<Self>,
         state: &Rc<StreamState<H>>,
         mut response: Response,
-        mut exchange: Http2Exchange<H>,
+        mut exchange: Exchange<H>,
     ) {
         let body = std::mem::replace(&mut response.body, Body::Empty);
         let Body::Tunnel(far) = body else { return };
@@ -50,7 +50,7 @@ impl<H: Handler> Http2Connection<H> {
             if state.is_reset() {
                 return Poll::Ready(());
             }
-            state.set_task(context);
+            state.task.set(context);
             if far_takes_more {
                 far_takes_more = self.poll_to_far(state, &far, context).is_pending();
             }

@@ -1,9 +1,7 @@
 //! The body of a request over HTTP/3: the DATA of its stream. It stays in QUIC until it is read.
 
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -11,24 +9,21 @@ use kirin_h3::Code;
 use kirin_h3::request_stream::Part;
 use kirin_http::field_lines::FieldLines;
 use kirin_http::handler::Handler;
-use kirin_http::pace::Pace;
 use kirin_http::request_body::{BodyError, BodySource};
 use kirin_http::trailers::Trailers;
-use tokio::time::Sleep;
 
 use super::client::StreamClient;
 use super::connection::Http3Connection;
 use super::stream::{Read, StreamState};
 use crate::server::Server;
+use crate::streams::body_pace::BodyPace;
 
 /// Reads a body from a stream.
 pub(super) struct Http3Source<H> {
     connection: Rc<Http3Connection<H>>,
     stream: Rc<StreamState>,
     server: Rc<Server<H>>,
-    pace: Pace,
-    /// The time limit of the current wait.
-    time_limit: Option<Pin<Box<Sleep>>>,
+    pace: BodyPace,
     /// Sends `100 Continue` as long as that is owed.
     expects_continue: Option<Rc<StreamClient<H>>>,
 }
@@ -53,26 +48,8 @@ impl<H: Handler> Http3Source<H> {
         expects_continue: Option<Rc<StreamClient<H>>>,
     ) -> Self {
         let server = Rc::clone(server);
-        let pace = Pace::new(server.deadlines.reading);
-        Self { connection, stream, server, pace, time_limit: None, expects_continue }
-    }
-
-    /// Returns ready if the client was silent for too long. Called when it has sent nothing.
-    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let (server, pace) = (&self.server, &mut self.pace);
-        let time_limit = self.time_limit.get_or_insert_with(|| {
-            let now = server.clock().now();
-            let seconds = pace.begin(now).saturating_sub(now);
-            Box::pin(tokio::time::sleep(Duration::from_secs(seconds)))
-        });
-        time_limit.as_mut().poll(context)
-    }
-
-    /// Ends the wait for the client, if there was one.
-    fn end_wait(&mut self) {
-        if self.time_limit.take().is_some() {
-            self.pace.end(self.server.clock().now());
-        }
+        let pace = BodyPace::new(server.deadlines.reading);
+        Self { connection, stream, server, pace, expects_continue }
     }
 
     /// Ends the request because of a mistake of its client.
@@ -142,7 +119,7 @@ impl<H: Handler> Http3Source<H> {
 
 impl<H: Handler> BodySource for Http3Source<H> {
     fn begin_wait(&mut self) {
-        self.time_limit = None;
+        self.pace.begin_wait();
     }
 
     /// Returns the next data. Taking it gives the client room for as many bytes (RFC 9000 section
@@ -152,7 +129,7 @@ impl<H: Handler> BodySource for Http3Source<H> {
             // If it cannot be sent, the client has disconnected, which the next read finds out.
             let _ = client.inform(StatusCode::CONTINUE, &FieldLines::new());
         }
-        self.stream.set_task(context);
+        self.stream.task.set(context);
         if self.stream.is_given_up() {
             return Poll::Ready(Err(BodyError::Ended));
         }
@@ -161,17 +138,17 @@ impl<H: Handler> BodySource for Http3Source<H> {
         }
         match self.take_part()? {
             Some(data) => {
-                self.end_wait();
-                self.pace.moved(data.len() as u64, self.server.clock().now());
+                self.pace.end_wait(data.len(), self.server.clock());
                 return Poll::Ready(Ok(Some(data)));
             }
             None if self.stream.has_ended.get() => {
-                self.end_wait();
+                self.pace.end_wait(0, self.server.clock());
                 return Poll::Ready(Ok(None));
             }
             None => {}
         }
-        if !self.stream.is_answered.get() && self.poll_silence(context).is_ready() {
+        let clock = self.server.clock();
+        if !self.stream.is_answered.get() && self.pace.poll_silence(clock, context).is_ready() {
             return Poll::Ready(Err(BodyError::Ended));
         }
         Poll::Pending

@@ -27,7 +27,7 @@ impl<H> StreamClient<H> {
     /// Sends an informational response. The limit on their number bounds what waits for a client
     /// that does not read.
     pub(super) fn inform(&self, status: StatusCode, fields: &FieldLines) -> io::Result<()> {
-        self.stream.put(informational(status, fields));
+        self.stream.put_frame(informational(status, fields));
         let flushed = self.connection.flush(&self.stream);
         flushed.map(|_| ()).map_err(|_| io::ErrorKind::ConnectionReset.into())
     }

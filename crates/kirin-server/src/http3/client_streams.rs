@@ -11,7 +11,7 @@ use kirin_http::handler::Handler;
 use quinn_proto::{StreamId, VarInt};
 
 use super::connection::Http3Connection;
-use super::request::quic_priority;
+use super::priority::quic_priority;
 use super::stream::Read;
 
 /// The streams of one client.

@@ -3,11 +3,10 @@
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
-use kirin_client_bytes::{ClientShare, Reservation, Resource};
+use kirin_client_bytes::Reservation;
 use kirin_h3::frame::write_goaway;
 use kirin_h3::settings::Settings;
 use kirin_h3::{Code, Failure};
@@ -22,26 +21,25 @@ use rustls::pki_types::CertificateDer;
 use super::address_proof::AddressProof;
 use super::client_streams::ClientStreams;
 use super::stream::StreamState;
-use super::transport::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, UNCONFIRMED_BYTES};
+use super::transport::UNCONFIRMED_BYTES;
 use crate::limits::admission::{AddressPermit, Permit};
 use crate::server::{InForce, Server};
+use crate::streams::stream_task::TaskWaker;
+use crate::streams::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, held_bytes};
 use crate::tls::client_certificate;
-
-/// Bytes that a connection may hold without being counted.
-const UNCOUNTED_BYTES: u64 = 8 * 1024;
 
 /// The most requests that a client may end early in excess of those that end well.
 const MOST_EARLY_ENDS: u32 = 100;
 
-/// How often a client is asked for a sign of life while its requests are answered. Without it, the
-/// time for a connection without requests would end them.
+/// How often a client is asked for a sign of life while its requests are answered, at least.
+/// Without it, the time for a connection without requests would end them.
 const PING_SECONDS: u64 = 10;
 
 /// The connections of an endpoint that have something to do, and the endpoint's task.
 #[derive(Default)]
 pub(super) struct Touched {
     pub(super) numbers: RefCell<Vec<usize>>,
-    pub(super) task: Cell<Option<Waker>>,
+    pub(super) task: TaskWaker,
     /// Number of handshakes in progress.
     pub(super) handshakes: Cell<usize>,
 }
@@ -120,9 +118,7 @@ impl<H> Http3Connection<H> {
     pub(super) fn touch(&self) {
         if !self.is_touched.replace(true) {
             self.touched.numbers.borrow_mut().push(self.handle.0);
-            if let Some(task) = self.touched.task.take() {
-                task.wake();
-            }
+            self.touched.task.wake();
         }
     }
 
@@ -285,21 +281,8 @@ impl<H> Http3Connection<H> {
             }
         };
         let bytes = unread + partial as u64 + self.unconfirmed_bytes.get().min(UNCONFIRMED_BYTES);
-        let mut held = self.held.borrow_mut();
-        let counted = bytes.next_multiple_of(UNCOUNTED_BYTES);
-        let result = match &mut *held {
-            held if bytes <= UNCOUNTED_BYTES => {
-                *held = None;
-                Ok(())
-            }
-            Some(held) if held.bytes() == counted => Ok(()),
-            Some(held) => held.resize(counted),
-            None => {
-                let share: ClientShare = server.share(&self.peer());
-                share.reserve(Resource::Memory, counted).map(|reserved| *held = Some(reserved))
-            }
-        };
-        result.map_err(|_| Failure {
+        let share = || server.share(&self.peer());
+        held_bytes::count(&mut self.held.borrow_mut(), bytes, share).map_err(|_| Failure {
             code: Code::ExcessiveLoad,
             what: "there is no room for what the client keeps waiting",
         })
@@ -322,7 +305,8 @@ impl<H> Http3Connection<H> {
             self.in_force.borrow().counters.timed_out.http3.add();
             self.cut(&stream, Code::RequestIncomplete);
         }
-        if self.tasks.get() > 0 && now.is_multiple_of(PING_SECONDS) {
+        let keep_alive = self.in_force.borrow().deadlines.keep_alive;
+        if self.tasks.get() > 0 && now.is_multiple_of(PING_SECONDS.min(keep_alive / 2).max(1)) {
             self.quic.borrow_mut().ping();
             self.touch();
         }
@@ -374,12 +358,12 @@ impl<H: Handler> Http3Connection<H> {
                 if stream.head_deadline.get() != 0 {
                     self.read_head(&stream);
                 } else {
-                    stream.wake();
+                    stream.task.wake();
                 }
             }
             StreamEvent::Writable { id } => {
                 if let Some(stream) = self.stream(id) {
-                    stream.wake();
+                    stream.task.wake();
                 }
             }
             StreamEvent::Finished { id } => {
@@ -436,6 +420,3 @@ impl<H> Drop for Http3Connection<H> {
         self.give_up_streams();
     }
 }
-
-/// How long the clients of a program that ends may take to confirm what they have got.
-pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);

@@ -17,14 +17,15 @@ use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, Incoming, Transmit}
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::address_proof::AddressProof;
-use super::connection::{Http3Connection, LAST_WORDS, Touched};
+use super::connection::{Http3Connection, Touched};
 use super::socket::{Datagram, DatagramSocket};
-use super::steering::{Place, Received};
+use super::steering::Place;
 use super::timers::Timers;
 use super::transport::{EndpointKeys, endpoint_config, server_config};
 use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
 use crate::listening::listener::{LAST_REQUEST_TIME, OccasionalWarning};
-use crate::server::{InForce, Server};
+use crate::server::InForce;
+use crate::streams::stream_task::yield_turn;
 
 /// Datagrams that are taken before other tasks of the loop get their turn.
 const TURN_DATAGRAMS: usize = 256;
@@ -39,15 +40,16 @@ const INITIAL_BYTES: usize = 1200;
 /// RFC 9000 section 8.1.2).
 const UNPROVEN_HANDSHAKES: usize = 64;
 
+/// How long the clients of a program that ends may take to confirm what they have got.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// A UDP socket with its connections.
-pub(crate) struct Http3Endpoint<H> {
+struct Http3Endpoint<H> {
     quic: Endpoint,
     socket: DatagramSocket,
     place: Place,
     in_force: Rc<InForce<H>>,
     keys: EndpointKeys,
-    /// The settings for which the endpoint was last told to accept connections.
-    accepts_by: Option<Rc<Server<H>>>,
     connections: Vec<Option<Rc<Http3Connection<H>>>>,
     touched: Rc<Touched>,
     timers: Timers,
@@ -85,16 +87,19 @@ pub(crate) async fn serve<H: Handler>(
 
 impl<H: Handler> Http3Endpoint<H> {
     fn new(socket: DatagramSocket, place: Place, in_force: Rc<InForce<H>>) -> Self {
+        let keys = EndpointKeys::random();
+        // A connection that is accepted gets the settings that are in force then. Until then, only
+        // the keys of these matter.
+        let settings = server_config(&in_force.borrow(), &keys);
         let config = Arc::new(endpoint_config(&place));
         let mut second = tokio::time::interval(Duration::from_secs(1));
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            quic: Endpoint::new(config, None, socket.keeps_size(), None),
+            quic: Endpoint::new(config, settings, socket.keeps_size(), None),
             socket,
             place,
             in_force,
-            keys: EndpointKeys::random(),
-            accepts_by: None,
+            keys,
             connections: Vec::new(),
             touched: Rc::default(),
             timers: Timers::default(),
@@ -109,8 +114,7 @@ impl<H: Handler> Http3Endpoint<H> {
 
     /// Does everything that can be done now.
     fn poll_turn(&mut self, context: &mut Context<'_>) {
-        self.touched.task.set(Some(context.waker().clone()));
-        self.follow_settings();
+        self.touched.task.set(context);
         let is_unsent = self.blocked.take().is_some_and(|(transmit, contents)| {
             let is_sent = self.socket.send(context, &transmit, &contents);
             if !is_sent {
@@ -133,30 +137,13 @@ impl<H: Handler> Http3Endpoint<H> {
         }
     }
 
-    /// Accepts new connections by the settings that are in force.
-    fn follow_settings(&mut self) {
-        let server = self.in_force.current();
-        let is_same = self.accepts_by.as_ref().is_some_and(|before| Rc::ptr_eq(before, &server));
-        if !is_same {
-            // Certificates may be renewed without that. A connection that is accepted gets the
-            // present ones.
-            self.quic.set_server_config(server_config(&server, &self.keys));
-            self.accepts_by = Some(server);
-        }
-    }
-
     /// Takes datagrams out of the socket. Returns whether more may be there.
     fn receive(&mut self, context: &mut Context<'_>) -> bool {
         let mut count = 0;
-        // The socket is in use while it gives datagrams out.
         let mut received = Vec::new();
         while count < TURN_DATAGRAMS {
-            let take = |datagram: Datagram<'_>| {
-                let Datagram { bytes, sender, receiver, ecn } = datagram;
-                received.push(Received { bytes: bytes.into(), sender, receiver, ecn });
-            };
-            match self.socket.poll_receive(context, take) {
-                Poll::Ready(Ok(datagrams)) => count += datagrams,
+            match self.socket.poll_receive(context, &mut received) {
+                Poll::Ready(Ok(())) => count += received.len(),
                 // An error is about an earlier transmission, such as a port that nobody has.
                 Poll::Ready(Err(error)) => {
                     tracing::debug!(%error, "UDP socket");
@@ -182,8 +169,8 @@ impl<H: Handler> Http3Endpoint<H> {
     }
 
     /// Gives a datagram to its connection.
-    fn take(&mut self, datagram: Received, now: Instant, context: &mut Context<'_>) {
-        let Received { bytes, sender, receiver, ecn } = datagram;
+    fn take(&mut self, datagram: Datagram, now: Instant, context: &mut Context<'_>) {
+        let Datagram { bytes, sender, receiver, ecn } = datagram;
         let length = bytes.len();
         if is_short_initial(&bytes) {
             return;
@@ -331,17 +318,13 @@ impl<H: Handler> Http3Endpoint<H> {
         server.counters.open.http3.set(open);
     }
 
-    /// Lets the connections that have something to do carry it out and send.
+    /// Lets the connections that have something to do carry it out and send. What they touch
+    /// meanwhile has its turn in the next round.
     fn let_connections_send(&mut self, now: Instant, context: &mut Context<'_>) {
-        // What they touch meanwhile has its turn in the same round if it comes before the end.
-        let mut place = 0;
         let server = self.in_force.current();
-        loop {
-            let number = self.touched.numbers.borrow().get(place).copied();
-            let Some(number) = number else { break };
-            place += 1;
+        let mut numbers = self.touched.numbers.take().into_iter();
+        for number in numbers.by_ref() {
             let Some(connection) = self.connection(number) else { continue };
-            connection.clear_touch();
             // A panic ends this connection, and not those of other clients.
             let worked = panics::catch(|| {
                 connection.take_events();
@@ -352,15 +335,15 @@ impl<H: Handler> Http3Endpoint<H> {
                 Ok(Err(failure)) => connection.fail(failure),
                 Err(_) => connection.close(Code::Internal),
             }
+            connection.clear_touch();
             let is_stalled = !self.send(&connection, number, now, context);
             self.exchange_events(&connection, number);
             if is_stalled {
                 break;
             }
         }
-        let mut numbers = self.touched.numbers.borrow_mut();
-        let done = place.min(numbers.len());
-        numbers.drain(..done);
+        // They are touched, so they are in no other list.
+        self.touched.numbers.borrow_mut().extend(numbers);
     }
 
     /// Lets a connection send. Returns false if the socket takes nothing more.
@@ -469,16 +452,14 @@ impl<H: Handler> Http3Endpoint<H> {
         self.connections.iter().flatten().for_each(|connection| connection.go_away());
         let in_progress = poll_fn(|context| {
             self.poll_turn(context);
-            let mut open = self.connections.iter().flatten();
+            let mut is_over = true;
             for connection in self.connections.iter().flatten() {
                 if connection.is_idle() && !connection.is_closed() {
                     connection.close(Code::NoError);
                 }
+                is_over &= connection.is_closed();
             }
-            match open.all(|connection| connection.is_closed()) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
+            if is_over { Poll::Ready(()) } else { Poll::Pending }
         });
         let left = until.saturating_duration_since(Instant::now());
         if tokio::time::timeout(left, in_progress).await.is_err() {
@@ -508,11 +489,4 @@ impl<H: Handler> Http3Endpoint<H> {
 fn is_short_initial(datagram: &[u8]) -> bool {
     let is_initial = datagram.first().is_some_and(|first| first & 0xb0 == 0x80);
     is_initial && datagram.len() < INITIAL_BYTES
-}
-
-/// Has the task go on when the loop has asked the kernel for events.
-fn yield_turn(context: &mut Context<'_>) {
-    let turn = pin!(tokio::task::yield_now());
-    // Not ready: it has asked to be woken.
-    let _ = turn.poll(context);
 }

@@ -1,16 +1,12 @@
 //! One request: reads its head, asks the handler, and sends the response at once if it is short and
 //! in memory. A response that must be waited for becomes a task.
 
-use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::Instant;
 
 use bytes::Bytes;
 use http::Method;
-use kirin_client_bytes::{ClientShare, Reservation};
 use kirin_h2::hpack::FieldBuffer;
-use kirin_h2::priority::Priority;
 use kirin_h2::request::{check_request, check_trailers};
 use kirin_h3::request_stream::Part;
 use kirin_h3::{Code, Failure, qpack};
@@ -19,7 +15,7 @@ use kirin_http::client_watch::ClientWatch;
 use kirin_http::handler::{Answer, Handler, Later, Origin};
 use kirin_http::informational::Informational;
 use kirin_http::pace::Pace;
-use kirin_http::request::{BodyLength, MAX_FIELDS, Reject, RequestHead, Version};
+use kirin_http::request::{BodyLength, Reject, RequestHead, Version};
 use kirin_http::request_body::RequestBody;
 use kirin_http::request_id::RequestId;
 use kirin_http::request_scope::{InRequest, RequestScope};
@@ -28,59 +24,21 @@ use kirin_http::response::Response;
 use super::body::Http3Source;
 use super::client::StreamClient;
 use super::connection::Http3Connection;
-use super::stream::{Read, StreamState, header_map};
+use super::priority::quic_priority;
+use super::responding::AtOnce;
+use super::stream::{Read, StreamState};
 use crate::connection::connection_facts::ConnectionFacts;
 use crate::connection::proxied;
-use crate::observation::{RequestRecord, ResponseRecord};
+use crate::observation::ResponseRecord;
 use crate::server::Server;
-use crate::streams::head::{StreamHead, refused_line};
+use crate::streams::exchange::{Exchange, Unanswered};
+use crate::streams::head::{LIST_FIELDS, StreamHead, refused_line};
 use crate::streams::kind::RequestKind;
-
-/// The most fields of a field list. The parts of a cookie are fields of their own.
-const LIST_FIELDS: usize = 4 * MAX_FIELDS;
-
-/// The most streams of a connection that are tasks. A stream that the client has given up may go on
-/// as a task until its application has answered.
-const MOST_TASKS: usize = 256;
+use crate::streams::stream_task::{MOST_TASKS, wait};
+use crate::streams::trailers::header_map;
 
 /// The version of TLS that QUIC has, as nginx names it.
 const TLS_VERSION: &str = "TLSv1.3";
-
-/// The parts of a request that are kept until its response has been sent.
-pub(super) struct Http3Exchange<H> {
-    pub(super) server: Rc<Server<H>>,
-    pub(super) record: Option<RequestRecord>,
-    pub(super) share: ClientShare,
-    /// Counts the copy of a long head.
-    pub(super) head: Option<Reservation>,
-}
-
-impl<H> Http3Exchange<H> {
-    /// Tells the observers about the response.
-    pub(super) fn end(mut self, stream: &StreamState, mut response: ResponseRecord) {
-        if let Some(record) = self.record.take() {
-            self.server.clock().now();
-            response.received_bytes = stream.received_bytes.get();
-            self.server.observers.end(record, &response);
-        }
-    }
-}
-
-/// A request whose response must be waited for.
-struct Unanswered<H> {
-    later: Later,
-    body: BodyLength,
-    expects_continue: bool,
-    kind: RequestKind,
-    id: RequestId,
-    exchange: Http3Exchange<H>,
-}
-
-/// Returns the priority that QUIC has for one of HTTP. QUIC sends the higher one first, and shares
-/// the connection among equals.
-pub(super) fn quic_priority(priority: Priority) -> i32 {
-    7 - i32::from(priority.urgency)
-}
 
 impl<H: Handler> Http3Connection<H> {
     /// Reads the head of a request, as much as has come, and begins the request when it is
@@ -254,7 +212,7 @@ impl<H: Handler> Http3Connection<H> {
                 self.answer_now(server, stream, kind, response, (request, origin, started));
             }
             Answer::Later(later) => {
-                let exchange = kept(server, started, request, origin);
+                let exchange = Exchange::new(server, started, request, origin);
                 self.begin_later(stream, later, (request, origin, kind), exchange);
             }
         }
@@ -273,27 +231,19 @@ impl<H: Handler> Http3Connection<H> {
         let mut response = kind.suitable(response);
         response.add_request_id(id);
         stream.is_answered.set(true);
-        if let Some(bytes) = self.send_at_once(stream, &mut response, kind.is_head, server) {
-            let now = server.clock().time();
-            server.observers.end_at_once(started, request, origin, &response, bytes, now);
-            return;
-        }
-        let exchange = kept(server, started, request, origin);
-        self.send_in_task(stream, response, kind.is_head, (id, exchange));
-    }
-
-    /// Sends a response whose head is in the outbox already, as a task.
-    fn send_in_task(
-        self: &Rc<Self>,
-        stream: &Rc<StreamState>,
-        response: Response,
-        is_head: bool,
-        (id, mut exchange): (&RequestId, Http3Exchange<H>),
-    ) {
-        exchange.server.observers.will_send(&mut exchange.record, &response);
+        let left = match self.send_at_once(stream, &response, kind.is_head, server) {
+            AtOnce::Sent(bytes) => {
+                let now = server.clock().time();
+                let observers = &server.observers;
+                return observers.end_at_once(started, request, origin, &response, bytes, now);
+            }
+            left => left,
+        };
+        let mut exchange = Exchange::new(server, started, request, origin);
+        server.observers.will_send(&mut exchange.record, &response);
         let (connection, state) = (Rc::clone(self), Rc::clone(stream));
         self.work(stream, id, async move {
-            connection.send_body(&state, response, is_head, exchange).await;
+            connection.send_rest(&state, response, left, exchange).await;
         });
     }
 
@@ -303,29 +253,18 @@ impl<H: Handler> Http3Connection<H> {
         stream: &Rc<StreamState>,
         later: Later,
         (request, origin, kind): (&RequestHead<'_>, Origin<'_>, RequestKind),
-        mut exchange: Http3Exchange<H>,
+        exchange: Exchange<H>,
     ) {
         let id = origin.notes.id();
         if self.tasks.get() >= MOST_TASKS {
             self.cut(stream, Code::RequestRejected);
-            exchange.end(stream, ResponseRecord::cut(Response::no_room().summary(), 0, false));
+            exchange.end(
+                stream.received_bytes.get(),
+                ResponseRecord::cut(Response::no_room().summary(), 0, false),
+            );
             return;
         }
-        let later = match exchange.share.reserve_head(request.len_bytes()) {
-            Ok(reserved) => {
-                exchange.head = reserved;
-                later
-            }
-            Err(_) => Box::new(|_| Box::pin(async { Response::no_room() }) as _),
-        };
-        let unanswered = Unanswered {
-            later,
-            body: request.body,
-            expects_continue: request.expects_continue,
-            kind,
-            id: id.clone(),
-            exchange,
-        };
+        let unanswered = Unanswered::new(later, (request, origin, kind), exchange);
         let (connection, state) = (Rc::clone(self), Rc::clone(stream));
         self.work(stream, id, async move { connection.answer_later(&state, unanswered).await });
     }
@@ -342,20 +281,19 @@ impl<H: Handler> Http3Connection<H> {
         tracing::debug!(%peer, %reject, "request refused");
         server.counters.count_reject(reject);
         let record = server.observers.unreadable(&peer, &refused_line(fields, "HTTP/3.0"));
-        let share = ClientShare::default();
-        let mut exchange = Http3Exchange { server: Rc::clone(server), record, share, head: None };
-        let mut response = Response::error(reject.status());
+        let mut exchange = Exchange::refused(server, record);
+        let response = Response::error(reject.status());
         exchange.server.observers.will_send(&mut exchange.record, &response);
-        match self.send_at_once(stream, &mut response, false, server) {
-            Some(bytes) => {
-                exchange.end(stream, ResponseRecord::complete(response.summary(), bytes));
-            }
+        let summary = response.summary();
+        let record = match self.send_at_once(stream, &response, false, server) {
+            AtOnce::Sent(bytes) => ResponseRecord::complete(summary, bytes),
             // The client has no room for the few bytes of an error.
-            None => {
+            AtOnce::Waits | AtOnce::Begun => {
                 self.cut(stream, Code::ExcessiveLoad);
-                exchange.end(stream, ResponseRecord::cut(response.summary(), 0, false));
+                ResponseRecord::cut(summary, 0, false)
             }
-        }
+        };
+        exchange.end(stream.received_bytes.get(), record);
     }
 
     /// Does the work of a stream as a task.
@@ -393,10 +331,16 @@ impl<H: Handler> Http3Connection<H> {
             .with_informational(Informational::new(Rc::clone(&client) as _, pace))
             .with_share(exchange.share.clone())
             .with_client(ClientWatch::new(client as _));
-        let Some(mut response) = wait(later, body, stream).await else { return };
+        let Some(mut response) = wait(later, body, &stream.task, || stream.is_given_up()).await
+        else {
+            return;
+        };
         stream.is_answered.set(true);
         if stream.is_given_up() {
-            return exchange.end(stream, ResponseRecord::cut(response.summary(), 0, false));
+            return exchange.end(
+                stream.received_bytes.get(),
+                ResponseRecord::cut(response.summary(), 0, false),
+            );
         }
         if kind.is_websocket && matches!(response.body, Body::Tunnel(_)) {
             return self.tunnel(stream, response, exchange).await;
@@ -406,42 +350,6 @@ impl<H: Handler> Http3Connection<H> {
         server.clock().now();
         self.respond(stream, response, kind.is_head, exchange).await;
     }
-}
-
-/// Returns the parts of a request that are kept until its response has been sent.
-fn kept<H>(
-    server: &Rc<Server<H>>,
-    started: Option<Instant>,
-    request: &RequestHead<'_>,
-    origin: Origin<'_>,
-) -> Http3Exchange<H> {
-    Http3Exchange {
-        server: Rc::clone(server),
-        record: server.observers.record(started, request, origin),
-        share: server.share(origin.peer),
-        head: None,
-    }
-}
-
-/// Waits for the response. Returns `None` if the client has given the request up before the work
-/// for it has begun. Work that has begun is waited for, so that a worker can be given back; the
-/// watch over the client tells it to stop early.
-async fn wait(later: Later, body: RequestBody, stream: &StreamState) -> Option<Response> {
-    let mut start = Some((later, body));
-    let mut work = None;
-    poll_fn(|context| {
-        stream.set_task(context);
-        match start.take() {
-            Some(_) if stream.is_given_up() => return Poll::Ready(None),
-            Some((later, body)) => work = Some(later(body)),
-            None => {}
-        }
-        match &mut work {
-            Some(work) => work.as_mut().poll(context).map(Some),
-            None => Poll::Ready(None),
-        }
-    })
-    .await
 }
 
 /// A stream whose work is not done. If it ends by a panic, the stream is cut.

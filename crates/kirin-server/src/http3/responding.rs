@@ -16,11 +16,11 @@ use kirin_http::response::Response;
 use tokio::time::Sleep;
 
 use super::connection::Http3Connection;
-use super::request::Http3Exchange;
 use super::sending::{data_header, head, read_file, trailers};
 use super::stream::{GivenUp, StreamState};
 use crate::observation::ResponseRecord;
 use crate::server::Server;
+use crate::streams::exchange::Exchange;
 use crate::streams::response_fields::ends_with_head;
 
 /// Bytes of a file that are read at once.
@@ -30,7 +30,7 @@ const FILE_BYTES: usize = 64 * 1024;
 struct Delivery<'a, H> {
     connection: &'a Http3Connection<H>,
     stream: &'a StreamState,
-    exchange: &'a Http3Exchange<H>,
+    exchange: &'a Exchange<H>,
     pace: Pace,
     /// The time limit of the current wait.
     time_limit: Option<Pin<Box<Sleep>>>,
@@ -40,41 +40,25 @@ struct Delivery<'a, H> {
 
 impl<H: Handler> Http3Connection<H> {
     /// Sends a response at once if its body is in memory, or in a small file, and the client has
-    /// room for it. Returns the number of bytes of its body; `None` if only its head was sent, and
-    /// a part of the body waits in the outbox or is still to be brought.
+    /// room for it.
     pub(super) fn send_at_once(
         &self,
         stream: &StreamState,
-        response: &mut Response,
+        response: &Response,
         is_head: bool,
         server: &Server<H>,
-    ) -> Option<u64> {
+    ) -> AtOnce {
         let has_end = ends_with_head(response, is_head);
         let length = response.body.length().filter(|_| !has_end);
-        stream.put(head(response, is_head, length, server.clock()));
-        if !has_end {
-            match &mut response.body {
-                Body::Bytes(bytes) => stream.put(std::mem::take(bytes)),
-                Body::Segments(segments) => {
-                    segments.drain(..).for_each(|segment| stream.put(segment));
-                }
-                Body::File(range) if range.length <= FILE_BYTES as u64 => {
-                    // A file that cannot be read is left to the task, which cuts the stream.
-                    let bytes = read_file(range, FILE_BYTES).ok()?;
-                    stream.put(bytes);
-                }
-                _ => {
-                    _ = self.flush(stream);
-                    return None;
-                }
-            }
-        }
+        stream.put_frame(head(response, is_head, length, server.clock()));
+        let is_whole = has_end || put_body(stream, &response.body);
         match self.flush(stream) {
-            Ok(true) => {
+            Ok(true) if is_whole => {
                 self.finish(stream);
-                Some(length.unwrap_or(0))
+                AtOnce::Sent(length.unwrap_or(0))
             }
-            Ok(false) | Err(GivenUp) => None,
+            _ if is_whole => AtOnce::Waits,
+            _ => AtOnce::Begun,
         }
     }
 
@@ -82,31 +66,29 @@ impl<H: Handler> Http3Connection<H> {
     pub(super) async fn respond(
         self: &Rc<Self>,
         stream: &StreamState,
-        mut response: Response,
+        response: Response,
         is_head: bool,
-        mut exchange: Http3Exchange<H>,
+        mut exchange: Exchange<H>,
     ) {
-        let server = Rc::clone(&exchange.server);
-        server.observers.will_send(&mut exchange.record, &response);
-        match self.send_at_once(stream, &mut response, is_head, &server) {
-            Some(bytes) => {
-                exchange.end(stream, ResponseRecord::complete(response.summary(), bytes));
+        exchange.server.observers.will_send(&mut exchange.record, &response);
+        match self.send_at_once(stream, &response, is_head, &exchange.server) {
+            AtOnce::Sent(bytes) => {
+                let record = ResponseRecord::complete(response.summary(), bytes);
+                exchange.end(stream.received_bytes.get(), record);
             }
-            None => self.send_body(stream, response, is_head, exchange).await,
+            left => self.send_rest(stream, response, left, exchange).await,
         }
     }
 
     /// Sends what [`Http3Connection::send_at_once`] has left of a response.
-    pub(super) async fn send_body(
+    pub(super) async fn send_rest(
         self: &Rc<Self>,
         stream: &StreamState,
         response: Response,
-        is_head: bool,
-        exchange: Http3Exchange<H>,
+        left: AtOnce,
+        exchange: Exchange<H>,
     ) {
-        let has_end = ends_with_head(&response, is_head);
         let record = ResponseRecord::complete(response.summary(), 0);
-        let before = stream.taken_bytes.get();
         let mut delivery = Delivery {
             connection: self,
             stream,
@@ -115,18 +97,19 @@ impl<H: Handler> Http3Connection<H> {
             time_limit: None,
             held: None,
         };
-        let sent = match response.body {
-            _ if has_end => delivery.flush().await,
-            Body::File(range) => delivery.send_file(range).await,
-            Body::Stream(source) => delivery.send_source(source).await,
-            // What is in memory waits in the outbox.
-            Body::Bytes(_) | Body::Segments(_) => delivery.flush().await,
+        let sent = match (left, response.body) {
+            (AtOnce::Begun, Body::File(range)) => delivery.send_file(range).await,
+            (AtOnce::Begun, Body::Stream(source)) => delivery.send_source(source).await,
             // The head promised a body that is missing, so the stream cannot end well.
-            Body::Withheld(_) | Body::Empty | Body::Tunnel(_) => Err(Code::Internal),
+            (AtOnce::Begun, _) => Err(Code::Internal),
+            // The outbox is to be the only owner of what waits there.
+            (AtOnce::Waits | AtOnce::Sent(_), body) => {
+                drop(body);
+                delivery.flush().await
+            }
         };
         drop(delivery);
-        // With the frame headers: QUIC knows no others.
-        let body_bytes = stream.taken_bytes.get() - before;
+        let body_bytes = stream.body_bytes();
         let is_cut = match sent {
             Ok(()) => {
                 self.finish(stream);
@@ -137,8 +120,37 @@ impl<H: Handler> Http3Connection<H> {
                 true
             }
         };
-        exchange.end(stream, ResponseRecord { body_bytes, is_cut, ..record });
+        let record = ResponseRecord { body_bytes, is_cut, ..record };
+        exchange.end(stream.received_bytes.get(), record);
     }
+}
+
+/// What [`Http3Connection::send_at_once`] has done.
+#[derive(Clone, Copy)]
+pub(super) enum AtOnce {
+    /// All of the response, with so many bytes of its body.
+    Sent(u64),
+    /// QUIC has not taken all of it. The rest is in the outbox.
+    Waits,
+    /// The body is still to be brought.
+    Begun,
+}
+
+/// Puts a body that is in memory, or in a small file. Returns whether it has.
+fn put_body(stream: &StreamState, body: &Body) -> bool {
+    match body {
+        Body::Bytes(bytes) => stream.put(bytes.clone()),
+        Body::Segments(segments) => {
+            segments.iter().for_each(|segment| stream.put(segment.clone()));
+        }
+        // A file that cannot be read is left to the task, which cuts the stream.
+        Body::File(range) if range.length <= FILE_BYTES as u64 => {
+            let Ok(bytes) = read_file(&mut range.clone(), FILE_BYTES) else { return false };
+            stream.put(bytes);
+        }
+        _ => return false,
+    }
+    true
 }
 
 impl<H: Handler> Delivery<'_, H> {
@@ -207,7 +219,7 @@ impl<H: Handler> Delivery<'_, H> {
             }
             let stream = self.stream;
             let chunk = poll_fn(|context| {
-                stream.set_task(context);
+                stream.task.set(context);
                 if stream.is_given_up() {
                     return Poll::Ready(Err(Code::RequestCancelled));
                 }
@@ -217,7 +229,7 @@ impl<H: Handler> Delivery<'_, H> {
                 Some(Ok(chunk)) => {
                     total += chunk.len() as u64;
                     match expected {
-                        None => stream.put(data_header(chunk.len() as u64)),
+                        None => stream.put_frame(data_header(chunk.len() as u64)),
                         Some(expected) if total > expected => return Err(Code::Internal),
                         Some(_) => {}
                     }
@@ -226,7 +238,7 @@ impl<H: Handler> Delivery<'_, H> {
                 None if expected.is_none_or(|expected| total == expected) => {
                     let fields = source.take_trailers().filter(|fields| !fields.is_empty());
                     if let Some(fields) = fields {
-                        stream.put(trailers(fields));
+                        stream.put_frame(trailers(fields));
                         self.flush().await?;
                     }
                     return Ok(());

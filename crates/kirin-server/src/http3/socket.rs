@@ -5,6 +5,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll, ready};
 
+use bytes::BytesMut;
 use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{RecvMeta, UdpSockRef, UdpSocketState};
 use tokio::io::Interest;
@@ -30,8 +31,8 @@ pub(super) struct DatagramSocket {
 }
 
 /// A received datagram.
-pub(super) struct Datagram<'a> {
-    pub(super) bytes: &'a [u8],
+pub(super) struct Datagram {
+    pub(super) bytes: BytesMut,
     pub(super) sender: SocketAddr,
     /// The address that it was sent to.
     pub(super) receiver: Option<IpAddr>,
@@ -59,12 +60,12 @@ impl DatagramSocket {
         self.state.max_gso_segments().clamp(1, MOST_SEGMENTS)
     }
 
-    /// Takes the datagrams that one system call brings. Returns how many.
+    /// Appends the datagrams that one system call brings to `datagrams`.
     pub(super) fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
-        mut take: impl FnMut(Datagram<'_>),
-    ) -> Poll<io::Result<usize>> {
+        datagrams: &mut Vec<Datagram>,
+    ) -> Poll<io::Result<()>> {
         let mut metas = [RecvMeta::default(); BATCH];
         let receptions = loop {
             ready!(self.socket.poll_recv_ready(context))?;
@@ -80,17 +81,17 @@ impl DatagramSocket {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         };
-        let mut count = 0;
         let received = metas.iter().zip(self.buffer.chunks(RECEPTION_BYTES)).take(receptions);
         for (meta, bytes) in received {
             let bytes = bytes.get(..meta.len).unwrap_or_default();
-            for bytes in bytes.chunks(meta.stride.max(1)) {
-                let ecn = meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8));
-                take(Datagram { bytes, sender: meta.addr, receiver: meta.dst_ip, ecn });
-                count += 1;
-            }
+            datagrams.extend(bytes.chunks(meta.stride.max(1)).map(|bytes| Datagram {
+                bytes: bytes.into(),
+                sender: meta.addr,
+                receiver: meta.dst_ip,
+                ecn: meta.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)),
+            }));
         }
-        Poll::Ready(Ok(count))
+        Poll::Ready(Ok(()))
     }
 
     /// Sends what a connection has put into `contents`. Returns false if the kernel takes nothing

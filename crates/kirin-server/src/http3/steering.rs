@@ -6,14 +6,12 @@
 //! recognize a client by it (RFC 9000 section 5.1).
 
 use std::hash::{BuildHasher, RandomState};
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use quinn_proto::EcnCodepoint;
 use tokio::sync::mpsc;
 
 use super::connection_ids::ID_BYTES;
+use super::socket::Datagram;
 
 /// The most datagrams that wait for another loop. More are lost, as in the network.
 const WAITING_DATAGRAMS: usize = 512;
@@ -22,26 +20,17 @@ const WAITING_DATAGRAMS: usize = 512;
 /// addresses do not change.
 const LONG_HEADER: u8 = 0x80;
 
-/// A received datagram.
-pub(super) struct Received {
-    pub(super) bytes: BytesMut,
-    pub(super) sender: SocketAddr,
-    /// The address that it was sent to.
-    pub(super) receiver: Option<IpAddr>,
-    pub(super) ecn: Option<EcnCodepoint>,
-}
-
 /// What the endpoints of a listener share.
 pub(super) struct Steering {
     key: RandomState,
-    loops: Vec<mpsc::Sender<Received>>,
+    loops: Vec<mpsc::Sender<Datagram>>,
 }
 
 /// The place of one endpoint.
 pub(crate) struct Place {
     pub(super) number: u8,
     pub(super) steering: Arc<Steering>,
-    pub(super) forwarded: mpsc::Receiver<Received>,
+    pub(super) forwarded: mpsc::Receiver<Datagram>,
 }
 
 impl Place {
@@ -83,7 +72,7 @@ impl Steering {
 
     /// Gives a datagram to the loop that knows its connection. Returns it if that is the loop
     /// `number` itself, or if there is none.
-    pub(super) fn steer(&self, number: u8, datagram: Received) -> Option<Received> {
+    pub(super) fn steer(&self, number: u8, datagram: Datagram) -> Option<Datagram> {
         if self.loops.len() < 2 {
             return Some(datagram);
         }
@@ -100,11 +89,13 @@ impl Steering {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
+
     use super::*;
 
-    fn datagram(first: u8, id: &[u8]) -> Received {
+    fn datagram(first: u8, id: &[u8]) -> Datagram {
         let bytes = BytesMut::from(&[&[first], id, &[0; 20]].concat()[..]);
-        Received { bytes, sender: ([127, 0, 0, 1], 1).into(), receiver: None, ecn: None }
+        Datagram { bytes, sender: ([127, 0, 0, 1], 1).into(), receiver: None, ecn: None }
     }
 
     #[test]
@@ -130,7 +121,7 @@ mod tests {
     fn datagrams_that_are_too_short_and_those_of_a_full_loop_do_no_harm() {
         let places = Place::for_loops(2);
         let steering = &places[0].steering;
-        let short = Received { bytes: BytesMut::from(&[0x40, 1][..]), ..datagram(0, &[]) };
+        let short = Datagram { bytes: BytesMut::from(&[0x40, 1][..]), ..datagram(0, &[]) };
         assert!(steering.steer(0, short).is_some());
         let mut id = [7; ID_BYTES];
         steering.mark(1, &mut id);

@@ -3,16 +3,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
-use kirin_h2::hpack::FieldBuffer;
+use http::HeaderMap;
 use kirin_h3::Code;
 use kirin_h3::request_stream::{Part, RequestReader};
 use quinn_proto::{ReadError, StreamId, VarInt, WriteError};
 
 use super::connection::Http3Connection;
+use crate::streams::stream_task::TaskWaker;
 
 /// The most bytes that are taken out of QUIC at once.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -59,8 +59,10 @@ pub(super) struct StreamState {
     outbox: RefCell<VecDeque<Bytes>>,
     /// Number of bytes that QUIC has taken.
     pub(super) taken_bytes: Cell<u64>,
+    /// Number of bytes that were put and are not of the body: heads and frame headers.
+    frame_bytes: Cell<u64>,
     /// Wakes the stream's task.
-    task: Cell<Option<Waker>>,
+    pub(super) task: TaskWaker,
 }
 
 impl StreamState {
@@ -80,7 +82,8 @@ impl StreamState {
             is_sent: Cell::new(false),
             outbox: RefCell::default(),
             taken_bytes: Cell::new(0),
-            task: Cell::new(None),
+            frame_bytes: Cell::new(0),
+            task: TaskWaker::default(),
         }
     }
 
@@ -97,22 +100,21 @@ impl StreamState {
         self.is_given_up.set(true);
         self.is_sent.set(true);
         self.outbox.borrow_mut().clear();
-        self.wake();
+        self.task.wake();
     }
 
-    /// Notes the task that waits for something of this stream.
-    pub(super) fn set_task(&self, context: &Context<'_>) {
-        let task = self.task.take().filter(|task| task.will_wake(context.waker()));
-        self.task.set(Some(task.unwrap_or_else(|| context.waker().clone())));
+    /// Puts a head or the header of a frame behind what waits to be sent.
+    pub(super) fn put_frame(&self, bytes: Bytes) {
+        self.frame_bytes.set(self.frame_bytes.get() + bytes.len() as u64);
+        self.put(bytes);
     }
 
-    pub(super) fn wake(&self) {
-        if let Some(task) = self.task.take() {
-            task.wake();
-        }
+    /// Returns how many bytes of the body QUIC has taken.
+    pub(super) fn body_bytes(&self) -> u64 {
+        self.taken_bytes.get().saturating_sub(self.frame_bytes.get())
     }
 
-    /// Puts bytes behind those that wait to be sent.
+    /// Puts bytes of the body behind what waits to be sent.
     pub(super) fn put(&self, bytes: Bytes) {
         if !bytes.is_empty() && !self.is_given_up() {
             self.outbox.borrow_mut().push_back(bytes);
@@ -189,7 +191,7 @@ impl<H> Http3Connection<H> {
         stream: &StreamState,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), GivenUp>> {
-        stream.set_task(context);
+        stream.task.set(context);
         match self.flush(stream) {
             Ok(true) => Poll::Ready(Ok(())),
             Ok(false) => Poll::Pending,
@@ -235,16 +237,4 @@ impl<H> Http3Connection<H> {
             }
         }
     }
-}
-
-/// Returns the fields of trailers.
-pub(super) fn header_map(fields: &FieldBuffer) -> HeaderMap {
-    let mut map = HeaderMap::with_capacity(fields.len());
-    for field in fields.iter() {
-        let name = HeaderName::from_bytes(field.name);
-        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(field.value)) {
-            let _ = map.try_append(name, value);
-        }
-    }
-    map
 }

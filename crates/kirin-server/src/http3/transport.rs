@@ -12,17 +12,11 @@ use ring::rand::{SecureRandom, SystemRandom};
 use super::connection_ids::ConnectionIds;
 use super::steering::Place;
 use crate::server::Server;
-
-/// The most requests of a connection at the same time.
-pub(super) const STREAMS: u32 = 128;
+use crate::streams::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, STREAMS};
 
 /// The most streams in the direction of the server: one control stream, two of QPACK, and some of
 /// unknown types, which are not read.
 const CLIENT_STREAMS: u32 = 8;
-
-/// Bytes of one stream, and of all streams, that a client may send before they are read.
-pub(super) const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
-pub(super) const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
 
 /// Bytes of all responses that are kept until the client has confirmed them.
 pub(super) const UNCONFIRMED_BYTES: u64 = 1024 * 1024;

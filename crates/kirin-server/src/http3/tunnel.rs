@@ -16,8 +16,8 @@ use kirin_http::response::Response;
 
 use super::body::Http3Source;
 use super::connection::Http3Connection;
-use super::request::Http3Exchange;
 use super::stream::StreamState;
+use crate::streams::exchange::Exchange;
 use crate::streams::far_side::FarSide;
 
 impl<H: Handler> Http3Connection<H> {
@@ -26,7 +26,7 @@ impl<H: Handler> Http3Connection<H> {
         self: &Rc<Self>,
         stream: &Rc<StreamState>,
         mut response: Response,
-        exchange: Http3Exchange<H>,
+        exchange: Exchange<H>,
     ) {
         let body = std::mem::replace(&mut response.body, Body::Empty);
         let Body::Tunnel(far) = body else { return };

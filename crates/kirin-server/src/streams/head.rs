@@ -18,6 +18,9 @@ use kirin_http::request::{
 };
 use smallvec::SmallVec;
 
+/// The most fields of a field list. The parts of a cookie are fields of their own.
+pub(crate) const LIST_FIELDS: usize = 4 * MAX_FIELDS;
+
 /// The field lines of a head. Those of most requests fit without memory of their own.
 pub(crate) type Lines<'a> = SmallVec<[Header<'a>; 24]>;
 

@@ -53,9 +53,8 @@ pub(crate) fn write_fields(fields: &FieldLines, writer: &mut impl WriteFields) {
     }
 }
 
-/// Returns whether HTTP/2 and HTTP/3 do not have this field (RFC 9113 section 8.2.2, RFC
-/// 9114 section 4.2). `TE` is a field of
-/// requests only.
+/// Returns whether HTTP/2 and HTTP/3 do not have this field (RFC 9113 section 8.2.2, RFC 9114
+/// section 4.2). `TE` is a field of requests only.
 #[inline]
 fn is_connection_specific(name: &[u8]) -> bool {
     let names: &[&[u8]] = match name.len() {

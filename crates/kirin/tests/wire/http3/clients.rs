@@ -30,6 +30,29 @@ fn gets_heads_ranges_and_conditions_are_answered_as_over_http_1() {
 }
 
 #[test]
+fn the_access_log_has_the_bytes_of_each_body() {
+    let format =
+        "access_log = { path = \"access.log\", format = \"%m %U %s %B %{Content-Length}o\" }";
+    let served = serve(&CONFIG.replace("access_log = \"access.log\"", format));
+    let asked = |client: &mut Http3Client, method: &str, path: &str, bytes: u64, length: u64| {
+        let reply = client.request(method, path, &[]);
+        assert_eq!((reply.status(), reply.length()), (200, bytes), "{reply:?}");
+        served.wait_for_line(&format!("{method} {path} 200 {bytes} {length}\n"));
+    };
+    let mut client = served.connect();
+    asked(&mut client, "GET", "/hello.txt", 6, 6);
+    asked(&mut client, "HEAD", "/hello.txt", 0, 6);
+    asked(&mut client, "GET", "/large.bin", 3_000_000, 3_000_000);
+    asked(&mut client, "GET", "/app/much", 500_000, 500_000);
+    // Its window is smaller than a file that is sent at once to others.
+    let mut narrow = Http3Client::start();
+    let options = json!({ "max_stream_data": 1000 });
+    narrow.ask(&json!({ "do": "connect", "url": served.url(), "options": options }));
+    asked(&mut narrow, "GET", "/page.html", 4400, 4400);
+    asked(&mut narrow, "GET", "/app/much", 500_000, 500_000);
+}
+
+#[test]
 fn many_requests_at_once_have_their_own_answers() {
     let served = serve(CONFIG);
     let mut client = served.connect();

@@ -81,6 +81,21 @@ fn connections_of_one_address_are_limited() {
 }
 
 #[test]
+fn while_many_handshakes_are_open_a_client_must_show_its_address() {
+    let served = serve(&CONFIG.replace("threads = 2", "threads = 1"));
+    let connect = json!({ "do": "connect", "url": served.url() });
+    let answer = Http3Client::start().ask(&connect);
+    assert_eq!(answer["retried"], false, "{answer}");
+    let mut idle = Http3Client::start();
+    idle.ask(&json!({ "do": "half_open", "url": served.url(), "count": 64 }));
+    let mut client = wait_for("a Retry", || {
+        let mut client = Http3Client::start();
+        (client.ask(&connect)["retried"] == true).then_some(client)
+    });
+    assert_eq!(client.get("/hello.txt").text(), "hello\n");
+}
+
+#[test]
 fn a_blocked_client_gets_403_and_no_new_connection() {
     let served = serve(&format!("{CONFIG}[admin]\naddress = \"unix:admin.sock\"\n"));
     let mut client = served.connect();

@@ -41,6 +41,7 @@ sub {
     return [200, $text, [map { "$_=" . ($env->{$_} // '') . "\n" } 'psgi.url_scheme', qw(SERVER_PROTOCOL REQUEST_METHOD
         REQUEST_URI HTTP_HOST HTTP_COOKIE HTTP_X_A REMOTE_ADDR), grep { /^SSL_/ } sort keys %$env]] if $path eq '/app/env';
     return [200, $text, [$env->{SERVER_PROTOCOL}]] if $path eq '/app/protocol';
+    return [200, [@$text, 'Content-Length' => 500_000], ['much ' x 100_000]] if $path eq '/app/much';
     if ($path eq '/app/hints') { $env->{'psgix.informational'}->(103, [Link => '</a.css>; rel=preload']); return [200, $text, ['done']] }
     if ($path eq '/app/endless') {
         return sub {

@@ -203,8 +203,16 @@ class Commands:
         link.wait_until_connected()
         shake = link.handshake
         return {"alpn": shake.alpn_protocol, "resumed": shake.session_resumed,
+                "retried": link.quic._retry_count > 0,
                 "early_accepted": shake.early_data_accepted, "streams": streams,
                 "serial": str(link.quic.tls._peer_certificate.serial_number)}
+
+    def half_open(self, command):
+        """Begins `count` handshakes with `url`, each from a port of its own, and ends none."""
+        self.links = [Link(command["url"]) for _ in range(command["count"])]
+        for link in self.links:
+            link.start().transmit()
+        return {}
 
     def request(self, command):
         """Sends a request with `method`, `path`, `fields`, `pseudo` and a body. `end` false leaves
