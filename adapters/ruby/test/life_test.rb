@@ -265,11 +265,18 @@ class LifeTest < Minitest::Test
 
   def test_an_overdue_request_is_logged_with_all_stacks_and_ends_its_worker
     program = <<~'RUBY'
+      def begin_with(name)
+        File.write(File.join(__dir__, "begun#{name}"), "")
+      end
+
+      # The signal may come as soon as the file is there.
       def wait_in_the_application
+        begin_with("wait")
         sleep
       end
 
       def loop_in_the_application
+        begin_with("loop")
         loop { nil }
       end
 
@@ -277,7 +284,6 @@ class LifeTest < Minitest::Test
         helper = Thread.new { sleep }
         helper.name = "a helper"
         Thread.pass until helper.stop?
-        File.write(File.join(__dir__, "begun#{env["PATH_INFO"].delete("/")}"), "")
         env["PATH_INFO"] == "/loop" ? loop_in_the_application : wait_in_the_application
       }
     RUBY
