@@ -15,7 +15,7 @@ from peers import kirin, nginx, starlet, starman
 from report import grid
 
 NAME = "crowd"
-QUESTION = "1,000 kept connections with 250 requests each at 5 workers: is every request answered, and when?"
+QUESTION = "Many kept connections at 5 workers: is every request answered, and when?"
 TOOL = "kirin-crowd"
 SHARE_CORES = False
 WORKERS = 5
@@ -42,7 +42,7 @@ ENTRANTS = (
 
 LOADS = (
     CrowdLoad("Nobody is slow", connections=1000, requests=250),
-    CrowdLoad("500 slow readers beside them", connections=1000, requests=250, slow=500),
+    CrowdLoad("Slow readers beside them", connections=1000, requests=250, slow=500),
 )
 
 NOTES = (
@@ -61,6 +61,12 @@ NOTES = (
 HEADER = (
     "server", "answered", "failed", "left over", "requests/s", "p50 ms", "p99 ms", "worst ms", "slow readers served",
 )  # fmt: skip
+
+
+def size(load: CrowdLoad) -> str:
+    """Returns how many clients there are."""
+    slow = f", beside {load.slow:,} slow readers" if load.slow else ""
+    return f"{load.connections:,} connections with {load.requests:,} requests each{slow}."
 
 
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
@@ -90,5 +96,5 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
                     f"{counts['slow_served']:,}, {counts['slow_open']:,}" if load.slow else "",
                 ]
             )
-        parts.append(f"## {load.title}\n\n{grid(HEADER, body)}")
+        parts.append(f"## {load.title}\n\n{size(load)}\n\n{grid(HEADER, body)}")
     return "\n\n".join(parts), about
