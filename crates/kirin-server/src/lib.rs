@@ -27,7 +27,7 @@ pub use connection::idle_connection::IdleConnection;
 pub use limits::Limits;
 pub use limits::admission::{ConnectionAdmission, ConnectionCount};
 pub use limits::blocked::{Block, BlockedAddresses, MAX_BLOCKS, TooManyBlocks, network_name};
-pub use listening::datagrams::{self, DatagramListener};
+pub use listening::datagrams::{self, DatagramListener, EndpointEnd, OpenedDatagrams};
 pub use listening::inherited::InheritedSocket;
 pub use listening::listener::{self, BindOptions, ListenError, Listener};
 pub use logging::access_log::{AccessLog, OpenLog};

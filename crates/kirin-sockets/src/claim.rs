@@ -15,7 +15,9 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::{InheritError, check};
+use rustix::net::{AddressFamily, SocketType};
+
+use crate::InheritError;
 
 /// The first descriptor that is no standard stream.
 const FIRST_OWN: RawFd = 3;
@@ -41,9 +43,9 @@ impl Claims {
         unsafe { std::env::remove_var(name) };
     }
 
-    /// Takes the socket with this number, and makes it close-on-exec. A listening socket becomes
-    /// non-blocking as well.
-    pub(crate) fn claim(&self, number: RawFd, listening: bool) -> Result<OwnedFd, String> {
+    /// Takes the socket with this number, and makes it close-on-exec. Other kinds than a stream
+    /// become non-blocking as well.
+    pub(crate) fn claim(&self, number: RawFd, kind: Kind) -> Result<OwnedFd, String> {
         if self.taken.borrow().contains(&number) {
             return Err("is named twice".into());
         }
@@ -52,7 +54,7 @@ impl Claims {
         // it meanwhile.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         rustix::io::fcntl_getfd(borrowed).map_err(|_| "is not open".to_owned())?;
-        check(borrowed, listening)?;
+        kind.check(borrowed)?;
         let socket = if number < FIRST_OWN {
             rustix::io::fcntl_dupfd_cloexec(borrowed, FIRST_OWN).map_err(failed)?
         } else {
@@ -63,11 +65,62 @@ impl Claims {
         let flags = rustix::io::fcntl_getfd(socket.as_fd()).map_err(failed)?;
         rustix::io::fcntl_setfd(socket.as_fd(), flags | rustix::io::FdFlags::CLOEXEC)
             .map_err(failed)?;
-        if listening {
+        if kind != Kind::Stream {
             // This is a flag of the open file, so it holds for other processes with the socket,
-            // too. All of them wait before they accept.
+            // too. All of them wait before they accept or receive.
             rustix::io::ioctl_fionbio(socket.as_fd(), true).map_err(failed)?;
         }
         Ok(socket)
+    }
+}
+
+/// What a descriptor must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A stream socket that listens.
+    Listener,
+    /// A unix stream socket that does not listen.
+    Stream,
+    /// A UDP socket.
+    Datagrams,
+    /// A unix socket that keeps messages apart.
+    Messages,
+}
+
+impl Kind {
+    /// Returns what is wrong with a descriptor.
+    fn check(self, socket: BorrowedFd<'_>) -> Result<(), String> {
+        let failed =
+            |error: rustix::io::Errno| format!("is not a socket: {}", std::io::Error::from(error));
+        let unix: &[_] = &[AddressFamily::UNIX];
+        let internet: &[_] = &[AddressFamily::INET, AddressFamily::INET6];
+        let any: &[_] = &[AddressFamily::INET, AddressFamily::INET6, AddressFamily::UNIX];
+        let (wanted, families) = match self {
+            Self::Listener => (SocketType::STREAM, any),
+            Self::Stream => (SocketType::STREAM, unix),
+            Self::Datagrams => (SocketType::DGRAM, internet),
+            Self::Messages => (SocketType::SEQPACKET, unix),
+        };
+        let found = rustix::net::sockopt::socket_type(socket).map_err(failed)?;
+        if found != wanted {
+            return Err(match wanted {
+                SocketType::STREAM => {
+                    "is a socket that has no connections (UDP?): Kirin serves none".into()
+                }
+                _ => format!("is a socket of another type: {found:?}"),
+            });
+        }
+        let family = rustix::net::getsockname(socket).map_err(failed)?.address_family();
+        let listens = rustix::net::sockopt::socket_acceptconn(socket).map_err(failed)?;
+        match (self, listens) {
+            (Self::Listener, false) => return Err("does not listen (listen(2))".into()),
+            (Self::Stream, true) => return Err("is a listening socket (listen(2))".into()),
+            _ => {}
+        }
+        if families.contains(&family) {
+            Ok(())
+        } else {
+            Err(format!("is of another address family: {family:?}"))
+        }
     }
 }

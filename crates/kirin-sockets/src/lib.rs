@@ -24,13 +24,12 @@ mod variables;
 pub use notify::NotifySocket;
 pub use plain_socket::PlainSocket;
 pub use process_start::ProcessStart;
-pub use variables::{LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, Starter};
+pub use variables::{DATAGRAMS_VARIABLE, LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, Starter};
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::net::{AddressFamily, SocketType};
-
+use claim::Kind;
 use variables::{Given, Variables};
 
 /// The descriptors that were handed over.
@@ -42,6 +41,8 @@ pub struct Inherited {
     pub sockets: Vec<StarterSocket>,
     /// The sockets of the predecessor of this Kirin in an upgrade.
     pub predecessor: Option<PredecessorSockets>,
+    /// The UDP sockets of that Kirin, by their addresses.
+    pub datagrams: Vec<DatagramSockets>,
     /// The socket of systemd.
     pub notify: Option<NotifySocket>,
 }
@@ -55,6 +56,15 @@ pub struct PredecessorSockets {
     pub store: UnixStream,
     /// Connections of clients.
     pub connections: UnixStream,
+}
+
+/// The UDP sockets of one address, which a Kirin hands over in an upgrade.
+#[derive(Debug)]
+pub struct DatagramSockets {
+    /// A unix socket that keeps messages apart (SOCK_SEQPACKET), to the Kirin that has had them.
+    pub link: OwnedFd,
+    /// The sockets.
+    pub sockets: Vec<OwnedFd>,
 }
 
 /// An inherited listening stream socket.
@@ -103,12 +113,12 @@ impl Inherited {
         for name in variables::ALL {
             claims.forget_variable(name);
         }
-        let Variables { given, predecessor, notify } = variables?;
+        let Variables { given, predecessor, datagrams, notify } = variables?;
         let predecessor = match predecessor {
             None => None,
             Some([channel, store, connections]) => {
                 let claim = |number| {
-                    let claimed = claims.claim(number, false).map(UnixStream::from);
+                    let claimed = claims.claim(number, Kind::Stream).map(UnixStream::from);
                     claimed.map_err(|what| descriptor_error(number, PREDECESSOR_VARIABLE, &what))
                 };
                 Some(PredecessorSockets {
@@ -118,10 +128,23 @@ impl Inherited {
                 })
             }
         };
-        let mut inherited = Self { starter: None, sockets: Vec::new(), predecessor, notify };
+        let claim = |number, kind| {
+            let claimed = claims.claim(number, kind);
+            claimed.map_err(|what| descriptor_error(number, DATAGRAMS_VARIABLE, &what))
+        };
+        let of_address = |(link, sockets): (RawFd, Vec<RawFd>)| {
+            let sockets = sockets.into_iter().map(|number| claim(number, Kind::Datagrams));
+            Ok(DatagramSockets {
+                link: claim(link, Kind::Messages)?,
+                sockets: sockets.collect::<Result<_, InheritError>>()?,
+            })
+        };
+        let datagrams = datagrams.into_iter().map(of_address).collect::<Result<_, InheritError>>();
+        let mut inherited =
+            Self { starter: None, sockets: Vec::new(), predecessor, datagrams: datagrams?, notify };
         if let Some(Given { starter, descriptors }) = given {
             for (number, name) in descriptors {
-                let socket = claims.claim(number, true);
+                let socket = claims.claim(number, Kind::Listener);
                 let socket =
                     socket.map_err(|what| descriptor_error(number, starter.variable(), &what))?;
                 inherited.sockets.push(StarterSocket { name, socket });
@@ -134,28 +157,4 @@ impl Inherited {
 
 fn descriptor_error(number: RawFd, variable: &'static str, what: &dyn ToString) -> InheritError {
     InheritError::Descriptor { number, variable, what: what.to_string() }
-}
-
-/// Returns what is wrong with a descriptor. It should be a stream socket that listens, or a unix
-/// stream socket that does not listen.
-fn check(socket: impl std::os::fd::AsFd, listening: bool) -> Result<(), String> {
-    let failed =
-        |error: rustix::io::Errno| format!("is not a socket: {}", std::io::Error::from(error));
-    if rustix::net::sockopt::socket_type(&socket).map_err(failed)? != SocketType::STREAM {
-        return Err("is a socket that has no connections (UDP?): Kirin serves none".into());
-    }
-    let family = rustix::net::getsockname(&socket).map_err(failed)?.address_family();
-    if listening != rustix::net::sockopt::socket_acceptconn(&socket).map_err(failed)? {
-        let is = if listening { "does not listen" } else { "is a listening socket" };
-        return Err(format!("{is} (listen(2))"));
-    }
-    let allowed: &[_] = match listening {
-        true => &[AddressFamily::INET, AddressFamily::INET6, AddressFamily::UNIX],
-        false => &[AddressFamily::UNIX],
-    };
-    if allowed.contains(&family) {
-        Ok(())
-    } else {
-        Err(format!("is of another address family: {family:?}"))
-    }
 }

@@ -6,6 +6,7 @@
 //! | `SERVER_STARTER_PORT` | Server::Starter, `start_server` | `host:port=fd`, `port=fd` or `/path=fd`, with `;` between |
 //! | `LISTEN_FDS`, `LISTEN_PID`, `LISTEN_FDNAMES` | systemd, sd_listen_fds(3) | how many from 3 on; for whom; names with `:` between |
 //! | `KIRIN_PREDECESSOR` | a Kirin that upgrades itself | the numbers of three sockets with `:` between: the channel, the store, connections |
+//! | `KIRIN_DATAGRAMS` | a Kirin that upgrades itself | for each UDP address, with `;` between: the numbers of a link to that Kirin and of the UDP sockets, with `:` between |
 //! | `NOTIFY_SOCKET` | systemd, sd_notify(3) | path, or `@` and an abstract name |
 
 use std::ffi::OsString;
@@ -18,6 +19,8 @@ use crate::{InheritError, NotifySocket};
 pub const LISTENERS_VARIABLE: &str = "KIRIN_LISTENERS";
 /// The variable with the channel to the Kirin that is to be replaced.
 pub const PREDECESSOR_VARIABLE: &str = "KIRIN_PREDECESSOR";
+/// The variable with the UDP sockets of a Kirin that upgrades itself.
+pub const DATAGRAMS_VARIABLE: &str = "KIRIN_DATAGRAMS";
 const STARTER: &str = "SERVER_STARTER_PORT";
 const COUNT: &str = "LISTEN_FDS";
 const PID: &str = "LISTEN_PID";
@@ -25,8 +28,16 @@ const NAMES: &str = "LISTEN_FDNAMES";
 const NOTIFY: &str = "NOTIFY_SOCKET";
 
 /// The variables that no child process may see.
-pub(crate) const ALL: [&str; 7] =
-    [LISTENERS_VARIABLE, PREDECESSOR_VARIABLE, STARTER, COUNT, PID, NAMES, NOTIFY];
+pub(crate) const ALL: [&str; 8] = [
+    LISTENERS_VARIABLE,
+    PREDECESSOR_VARIABLE,
+    DATAGRAMS_VARIABLE,
+    STARTER,
+    COUNT,
+    PID,
+    NAMES,
+    NOTIFY,
+];
 
 /// The first descriptor of systemd (SD_LISTEN_FDS_START).
 const FIRST: RawFd = 3;
@@ -79,6 +90,8 @@ pub(crate) struct Variables {
     pub(crate) given: Option<Given>,
     /// The channel, and the sockets of the store and of connections.
     pub(crate) predecessor: Option<[RawFd; 3]>,
+    /// For each UDP address, the link and the sockets.
+    pub(crate) datagrams: Vec<(RawFd, Vec<RawFd>)>,
     pub(crate) notify: Option<NotifySocket>,
 }
 
@@ -108,7 +121,15 @@ impl Variables {
                 expected: "the numbers of three descriptors, with `:` between",
             })?),
         };
-        Ok(Self { given, predecessor, notify: get(NOTIFY).and_then(NotifySocket::new) })
+        let datagrams = match text(DATAGRAMS_VARIABLE) {
+            None => Vec::new(),
+            Some(value) => datagram_sockets(&value).ok_or(InheritError::Variable {
+                name: DATAGRAMS_VARIABLE,
+                value,
+                expected: "LINK:SOCKET with `:` between several sockets and `;` between addresses",
+            })?,
+        };
+        Ok(Self { given, predecessor, datagrams, notify: get(NOTIFY).and_then(NotifySocket::new) })
     }
 }
 
@@ -159,6 +180,15 @@ fn systemd(
 fn three(text: &str) -> Option<[RawFd; 3]> {
     let numbers: Option<Vec<RawFd>> = text.split(':').map(number).collect();
     numbers?.try_into().ok()
+}
+
+fn datagram_sockets(text: &str) -> Option<Vec<(RawFd, Vec<RawFd>)>> {
+    let address = |entry: &str| {
+        let numbers: Option<Vec<RawFd>> = entry.split(':').map(number).collect();
+        let (link, sockets) = numbers.as_deref()?.split_first()?;
+        (!sockets.is_empty()).then(|| (*link, sockets.to_vec()))
+    };
+    text.split(';').map(address).collect()
 }
 
 fn number(text: &str) -> Option<RawFd> {
@@ -226,6 +256,13 @@ mod tests {
     }
 
     #[test]
+    fn the_udp_sockets_of_an_address_come_with_their_link() {
+        let datagrams = read(&[(DATAGRAMS_VARIABLE, "7:8:9;10:11")]).unwrap().datagrams;
+        assert_eq!(datagrams, [(7, vec![8, 9]), (10, vec![11])]);
+        assert!(read(&[]).unwrap().datagrams.is_empty());
+    }
+
+    #[test]
     fn an_error_names_the_malformed_variable() {
         for variables in [
             vec![(STARTER, "8080")],
@@ -236,6 +273,9 @@ mod tests {
             vec![(COUNT, "99999999999"), (PID, "77")],
             vec![(COUNT, "1025"), (PID, "77")],
             vec![(PREDECESSOR_VARIABLE, "?")],
+            vec![(DATAGRAMS_VARIABLE, "7")],
+            vec![(DATAGRAMS_VARIABLE, "7:8;")],
+            vec![(DATAGRAMS_VARIABLE, "7:x")],
         ] {
             let (name, value) = variables[0];
             let error = read(&variables).expect_err(value);

@@ -7,16 +7,21 @@ use Fcntl ();
 use POSIX ();
 use Socket ();
 
-# Kirin names the sockets in the first variable. The others belong to Server::Starter and systemd.
-use constant OWN     => 'KIRIN_LISTENERS';
-use constant STARTER => 'SERVER_STARTER_PORT';
+# Kirin names sockets in the first three variables: those that listen, those to the program before,
+# and those of UDP. The others belong to Server::Starter and systemd.
+use constant OWN         => 'KIRIN_LISTENERS';
+use constant PREDECESSOR => 'KIRIN_PREDECESSOR';
+use constant DATAGRAMS   => 'KIRIN_DATAGRAMS';
+use constant STARTER     => 'SERVER_STARTER_PORT';
 
 # systemd's descriptors start here (sd_listen_fds(3)).
 use constant FIRST => 3;
 
 # Variables for the program in front, and not for an application behind it.
-my @VARIABLES =
-    (OWN, STARTER, qw(KIRIN_PREDECESSOR LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET));
+my @VARIABLES = (
+    OWN, PREDECESSOR, DATAGRAMS, STARTER,
+    qw(LISTEN_FDS LISTEN_PID LISTEN_FDNAMES NOTIFY_SOCKET)
+);
 
 sub variables {
     return { map { $_ => 1 } @VARIABLES };
@@ -109,8 +114,7 @@ sub hand_on {
 sub leave {
     my $self = shift;
     close $_->{handle} for @{ delete $self->{sockets} // [] };
-    my $predecessor = $ENV{KIRIN_PREDECESSOR} // '';
-    POSIX::close($predecessor) if $predecessor =~ /\A[0-9]+\z/;
+    POSIX::close($_) for map { /([0-9]+)/g } grep { defined } @ENV{ +PREDECESSOR, +DATAGRAMS };
     delete @ENV{@VARIABLES};
 }
 

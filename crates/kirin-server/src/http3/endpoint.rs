@@ -13,6 +13,7 @@ use kirin_h3::Code;
 use kirin_http::handler::Handler;
 use kirin_http::panics;
 use kirin_http::peer::Peer;
+use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, Incoming, Transmit};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
@@ -20,8 +21,9 @@ use super::address_proof::AddressProof;
 use super::connection::{Http3Connection, Touched};
 use super::socket::{Datagram, DatagramSocket};
 use super::steering::Place;
+use super::succession::{SuccessorLink, SuccessorMessage};
 use super::timers::Timers;
-use super::transport::{EndpointKeys, endpoint_config, server_config};
+use super::transport::{endpoint_config, server_config};
 use crate::limits::admission::{AddressRefusal, ConnectionAdmission};
 use crate::listening::listener::{LAST_REQUEST_TIME, OccasionalWarning};
 use crate::server::InForce;
@@ -43,13 +45,25 @@ const UNPROVEN_HANDSHAKES: usize = 64;
 /// How long the clients of a program that ends may take to confirm what they have got.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
+/// How an endpoint ends.
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointEnd {
+    /// How long requests in progress may take.
+    pub limit: Duration,
+    /// Whether another Kirin serves new clients, and may have got the socket.
+    pub has_successor: bool,
+}
+
 /// A UDP socket with its connections.
 struct Http3Endpoint<H> {
     quic: Endpoint,
     socket: DatagramSocket,
     place: Place,
+    successor: Option<SuccessorLink>,
+    /// Whether the next program serves new clients.
+    is_succeeded: bool,
     in_force: Rc<InForce<H>>,
-    keys: EndpointKeys,
+    token_key: Arc<dyn HandshakeTokenKey>,
     connections: Vec<Option<Rc<Http3Connection<H>>>>,
     touched: Rc<Touched>,
     timers: Timers,
@@ -63,43 +77,46 @@ struct Http3Endpoint<H> {
     refused: OccasionalWarning,
 }
 
-/// Serves HTTP/3 on a socket until `ends` completes, and then ends all connections. `ends` returns
-/// how long requests in progress may take.
+/// Serves HTTP/3 on a socket until `ends` completes, and then ends all connections.
 pub(crate) async fn serve<H: Handler>(
     socket: std::net::UdpSocket,
     place: Place,
     in_force: Rc<InForce<H>>,
-    ends: impl Future<Output = Duration>,
+    ends: impl Future<Output = EndpointEnd>,
 ) -> io::Result<()> {
-    let mut endpoint = Http3Endpoint::new(DatagramSocket::new(socket)?, place, in_force);
+    let mut endpoint = Http3Endpoint::new(DatagramSocket::new(socket)?, place, in_force)?;
+    endpoint.place.steering.receives();
     let mut ends = pin!(ends);
-    let limit = poll_fn(|context| {
-        if let Poll::Ready(limit) = ends.as_mut().poll(context) {
-            return Poll::Ready(limit);
+    let end = poll_fn(|context| {
+        if let Poll::Ready(end) = ends.as_mut().poll(context) {
+            return Poll::Ready(end);
         }
         endpoint.poll_turn(context);
         Poll::Pending
     })
     .await;
-    endpoint.drain(limit).await;
+    endpoint.drain(end).await;
     Ok(())
 }
 
 impl<H: Handler> Http3Endpoint<H> {
-    fn new(socket: DatagramSocket, place: Place, in_force: Rc<InForce<H>>) -> Self {
-        let keys = EndpointKeys::random();
+    fn new(socket: DatagramSocket, mut place: Place, in_force: Rc<InForce<H>>) -> io::Result<Self> {
+        let token_key = place.steering.secret.token_key();
         // A connection that is accepted gets the settings that are in force then. Until then, only
         // the keys of these matter.
-        let settings = server_config(&in_force.borrow(), &keys);
+        let settings = server_config(&in_force.borrow(), &token_key);
         let config = Arc::new(endpoint_config(&place));
         let mut second = tokio::time::interval(Duration::from_secs(1));
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self {
+        let successor = place.successor.take().map(SuccessorLink::new).transpose()?;
+        Ok(Self {
             quic: Endpoint::new(config, settings, socket.keeps_size(), None),
             socket,
             place,
+            successor,
+            is_succeeded: false,
             in_force,
-            keys,
+            token_key,
             connections: Vec::new(),
             touched: Rc::default(),
             timers: Timers::default(),
@@ -109,7 +126,7 @@ impl<H: Handler> Http3Endpoint<H> {
             buffer: Vec::new(),
             is_going: false,
             refused: OccasionalWarning::default(),
-        }
+        })
     }
 
     /// Does everything that can be done now.
@@ -139,9 +156,10 @@ impl<H: Handler> Http3Endpoint<H> {
 
     /// Takes datagrams out of the socket. Returns whether more may be there.
     fn receive(&mut self, context: &mut Context<'_>) -> bool {
-        let mut count = 0;
+        let mut count = self.receive_from_successor(context);
         let mut received = Vec::new();
-        while count < TURN_DATAGRAMS {
+        let is_left = self.is_succeeded && self.place.steering.has_receiving_successor();
+        while count < TURN_DATAGRAMS && !is_left {
             match self.socket.poll_receive(context, &mut received) {
                 Poll::Ready(Ok(())) => count += received.len(),
                 // An error is about an earlier transmission, such as a port that nobody has.
@@ -153,9 +171,7 @@ impl<H: Handler> Http3Endpoint<H> {
             }
             let now = Instant::now();
             for datagram in received.drain(..) {
-                if let Some(own) = self.place.steering.steer(self.place.number, datagram) {
-                    self.take(own, now, context);
-                }
+                self.steer(datagram, now, context);
             }
         }
         while count < TURN_DATAGRAMS {
@@ -166,6 +182,32 @@ impl<H: Handler> Http3Endpoint<H> {
             count += 1;
         }
         count >= TURN_DATAGRAMS
+    }
+
+    /// Takes what the next program says. Returns the number of datagrams.
+    fn receive_from_successor(&mut self, context: &mut Context<'_>) -> usize {
+        let mut count = 0;
+        while count < TURN_DATAGRAMS
+            && let Some(successor) = &mut self.successor
+            && let Poll::Ready(message) = successor.poll(context)
+        {
+            match message {
+                Some(SuccessorMessage::Receives) => self.place.steering.successor_receives(),
+                Some(SuccessorMessage::Datagram(datagram)) => {
+                    self.steer(datagram, Instant::now(), context);
+                    count += 1;
+                }
+                None => self.successor = None,
+            }
+        }
+        count
+    }
+
+    /// Gives a datagram to its endpoint.
+    fn steer(&mut self, datagram: Datagram, now: Instant, context: &mut Context<'_>) {
+        if let Some(own) = self.place.steering.steer(self.place.id, datagram) {
+            self.take(own, now, context);
+        }
     }
 
     /// Gives a datagram to its connection.
@@ -261,7 +303,7 @@ impl<H: Handler> Http3Endpoint<H> {
         let mut address = AddressProof::new(sender, is_proven);
         address.receive(sender, length, server.clock().now());
         self.buffer.clear();
-        let config = server_config(&server, &self.keys);
+        let config = server_config(&server, &self.token_key);
         match self.quic.accept(incoming, now, &mut self.buffer, config) {
             Ok((handle, quic)) => {
                 let permits = (admission.map(ConnectionAdmission::admit), address_permit);
@@ -435,10 +477,13 @@ impl<H: Handler> Http3Endpoint<H> {
         }
     }
 
-    /// Tells all clients to send no more requests, and waits up to `limit` until those in progress
-    /// are answered.
-    async fn drain(&mut self, limit: Duration) {
+    /// Tells all clients to send no more requests, and waits until those in progress are answered.
+    async fn drain(&mut self, end: EndpointEnd) {
+        let EndpointEnd { limit, has_successor } = end;
         let until = Instant::now() + limit;
+        if has_successor {
+            self.leave_socket(LAST_REQUEST_TIME.min(limit)).await;
+        }
         self.is_going = true;
         // A request may be on its way over a connection that is idle here.
         self.connections.iter().flatten().for_each(|connection| connection.warn_of_end());
@@ -481,6 +526,31 @@ impl<H: Handler> Http3Endpoint<H> {
             }
         });
         _ = tokio::time::timeout(LAST_WORDS, last).await;
+        if self.successor.is_some() {
+            // The other endpoints get their datagrams through this one.
+            let steering = Arc::clone(&self.place.steering);
+            let mut others = pin!(steering.others_end(self.place.id));
+            let forwarding = poll_fn(|context| {
+                self.poll_turn(context);
+                others.as_mut().poll(context)
+            });
+            let left = until.saturating_duration_since(Instant::now());
+            _ = tokio::time::timeout(left, forwarding).await;
+        }
+    }
+
+    /// Serves new clients until the next program does, or `limit` is over: that program may have
+    /// got another configuration, in which nobody receives on the socket.
+    async fn leave_socket(&mut self, limit: Duration) {
+        self.is_succeeded = true;
+        let receives = poll_fn(|context| {
+            self.poll_turn(context);
+            match self.place.steering.has_receiving_successor() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        });
+        _ = tokio::time::timeout(limit, receives).await;
     }
 }
 

@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
-use ring::hkdf;
-use ring::hmac;
-use ring::rand::{SecureRandom, SystemRandom};
 
 use super::connection_ids::ConnectionIds;
 use super::steering::Place;
@@ -31,46 +28,23 @@ const INCOMING_BYTES: u64 = 64 * 1024;
 /// The only version of QUIC (RFC 9000 section 15).
 const VERSION_1: u32 = 1;
 
-/// The keys of an endpoint, which it has as long as it lives.
-pub(super) struct EndpointKeys {
-    token: Arc<dyn HandshakeTokenKey>,
-}
-
-impl EndpointKeys {
-    /// Returns new keys.
-    pub(super) fn random() -> Self {
-        let secret = random_bytes::<64>();
-        let key = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&secret);
-        Self { token: Arc::new(key) }
-    }
-}
-
-fn random_bytes<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    // The kernel's random numbers do not fail once they have begun.
-    _ = SystemRandom::new().fill(&mut bytes);
-    bytes
-}
-
 /// Returns the settings of an endpoint.
 pub(super) fn endpoint_config(place: &Place) -> EndpointConfig {
-    // Stateless resets are for clients of a program that has ended, and need a key that outlives
-    // it. This one is random, so that no client takes them for genuine.
-    let reset_key = hmac::Key::new(hmac::HMAC_SHA256, &random_bytes::<64>());
-    let mut config = EndpointConfig::new(Arc::new(reset_key));
-    let (number, steering) = (place.number, Arc::clone(&place.steering));
-    config.cid_generator(move || Box::new(ConnectionIds::new(number, Arc::clone(&steering))));
+    let mut config = EndpointConfig::new(place.steering.secret.reset_key());
+    let (id, key) = (place.id, Arc::clone(&place.steering.ids));
+    config.cid_generator(move || Box::new(ConnectionIds::new(id, Arc::clone(&key))));
     config.supported_versions(vec![VERSION_1]);
     config
 }
 
-/// Returns the settings of the connections that begin now. `None` if the listener has no TLS.
+/// Returns the settings of the connections that begin now. `token_key` is that of the endpoint.
+/// `None` if the listener has no TLS.
 pub(super) fn server_config<H>(
     server: &Server<H>,
-    keys: &EndpointKeys,
+    token_key: &Arc<dyn HandshakeTokenKey>,
 ) -> Option<Arc<ServerConfig>> {
     let crypto = server.tls.as_ref()?.quic();
-    let mut config = ServerConfig::new(crypto, Arc::clone(&keys.token));
+    let mut config = ServerConfig::new(crypto, Arc::clone(token_key));
     config.max_incoming(MOST_INCOMING);
     config.incoming_buffer_size(INCOMING_BYTES);
     config.incoming_buffer_size_total(INCOMING_BYTES * MOST_INCOMING as u64);

@@ -2,17 +2,27 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::Duration;
 
 use kirin_http::handler::Handler;
 use kirin_http::listen_address::ListenAddress;
+use kirin_sockets::DatagramSockets;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::http3::endpoint;
-use crate::http3::steering::Place;
+pub use crate::http3::endpoint::EndpointEnd;
+use crate::http3::steering::{Place, Places};
 use crate::listening::listener::{BindOptions, ListenError};
 use crate::server::InForce;
+
+/// The UDP sockets of an address.
+pub struct OpenedDatagrams {
+    /// The sockets, by event loop.
+    pub by_loop: Vec<Vec<DatagramListener>>,
+    /// What the next program gets.
+    pub for_successor: DatagramSockets,
+}
 
 /// A bound UDP socket on which no event loop serves yet.
 pub struct DatagramListener {
@@ -20,7 +30,7 @@ pub struct DatagramListener {
     place: Place,
 }
 
-impl DatagramListener {
+impl OpenedDatagrams {
     /// Binds a socket for each of `loops` event loops at the address of a TCP socket. The kernel
     /// distributes clients over them by their addresses (SO_REUSEPORT, socket(7)). With
     /// `is_shared`, another process may have sockets there too.
@@ -29,23 +39,45 @@ impl DatagramListener {
         loops: usize,
         is_shared: bool,
         options: &BindOptions,
-    ) -> Result<Vec<Self>, ListenError> {
-        let failed = |error: io::Error| {
-            let address = ListenAddress::Tcp(address);
-            match error.kind() {
-                io::ErrorKind::AddrInUse => ListenError::DatagramsInUse(address),
-                _ => ListenError::Io(address, error),
-            }
+    ) -> Result<Self, ListenError> {
+        let bind_one = |reuse_port| {
+            bind(address, reuse_port, options).map_err(|error| match error.kind() {
+                io::ErrorKind::AddrInUse => {
+                    ListenError::DatagramsInUse(ListenAddress::Tcp(address))
+                }
+                _ => ListenError::Io(ListenAddress::Tcp(address), error),
+            })
         };
         if !is_shared {
             // With SO_REUSEPORT, a second Kirin could bind the same port without an error.
-            bind(address, false, options).map_err(failed)?;
+            bind_one(false)?;
         }
-        let bind = |place| {
-            let socket = bind(address, true, options).map_err(failed)?;
-            Ok(Self { socket, place })
-        };
-        Place::for_loops(loops).into_iter().map(bind).collect()
+        let sockets = (0..loops).map(|_| bind_one(true)).collect::<Result<Vec<_>, _>>()?;
+        let opened = Places::new(loops).and_then(|places| Self::with(places, sockets, loops));
+        opened.map_err(|error| ListenError::Io(ListenAddress::Tcp(address), error))
+    }
+
+    /// Distributes the sockets of the program before over `loops` event loops. Every socket belongs
+    /// to some loop, because the kernel gives each a part of the clients. If there are fewer
+    /// sockets than loops, loops share them.
+    ///
+    /// # Errors
+    /// The program before is a Kirin that hands over in another way.
+    pub fn adopt(inherited: DatagramSockets, loops: usize) -> io::Result<Self> {
+        let DatagramSockets { link, sockets } = inherited;
+        let places = Places::following(sockets.len().max(loops), link)?;
+        Self::with(places, sockets.into_iter().map(UdpSocket::from).collect(), loops)
+    }
+
+    fn with(places: Places, sockets: Vec<UdpSocket>, loops: usize) -> io::Result<Self> {
+        let Places { places, for_successor: link } = places;
+        let mut by_loop: Vec<Vec<DatagramListener>> = (0..loops).map(|_| Vec::new()).collect();
+        for (number, place) in places.into_iter().enumerate() {
+            let socket = sockets[number % sockets.len()].try_clone()?;
+            by_loop[number % loops].push(DatagramListener { socket, place });
+        }
+        let sockets = sockets.into_iter().map(OwnedFd::from).collect();
+        Ok(Self { by_loop, for_successor: DatagramSockets { link, sockets } })
     }
 }
 
@@ -60,15 +92,14 @@ fn bind(address: SocketAddr, reuse_port: bool, options: &BindOptions) -> io::Res
     Ok(socket.into())
 }
 
-/// Serves HTTP/3 on a socket until `ends` completes, and then ends all connections. `ends` returns
-/// how long requests in progress may take.
+/// Serves HTTP/3 on a socket until `ends` completes, and then ends all connections.
 ///
 /// # Errors
 /// The socket cannot be registered with the event loop.
 pub async fn serve<H: Handler>(
     socket: DatagramListener,
     in_force: Rc<InForce<H>>,
-    ends: impl Future<Output = Duration>,
+    ends: impl Future<Output = EndpointEnd>,
 ) -> io::Result<()> {
     let DatagramListener { socket, place } = socket;
     endpoint::serve(socket, place, in_force, ends).await

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use kirin_http::ListenAddress;
 use kirin_observe::program_state::ProgramState;
-use kirin_sockets::{LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE, ProcessStart};
+use kirin_sockets::{
+    DATAGRAMS_VARIABLE, DatagramSockets, LISTENERS_VARIABLE, NotifySocket, PREDECESSOR_VARIABLE,
+    ProcessStart,
+};
 use kirin_store::{HandOver, HandOverError};
 use kirin_workers::ParentInvocation;
 use tokio::process::Command;
@@ -169,9 +172,20 @@ impl Upgrade {
             listeners.push([name, format!("={}", copy.as_raw_fd()).into_bytes()].concat());
             copies.push(copy);
         }
+        let mut datagrams = Vec::new();
+        for DatagramSockets { link, sockets } in sockets.datagrams_for_successor() {
+            let mut numbers = Vec::new();
+            for socket in std::iter::once(link).chain(sockets) {
+                let copy = rustix::io::dup(socket).map_err(io::Error::from)?;
+                numbers.push(copy.as_raw_fd().to_string());
+                copies.push(copy);
+            }
+            datagrams.push(numbers.join(":"));
+        }
         let (control, their_control) = UnixStream::pair()?;
         let mut command = self.invocation.command(their_control.into());
         command.env(LISTENERS_VARIABLE, OsString::from_vec(listeners.join(&b';')));
+        command.env(DATAGRAMS_VARIABLE, datagrams.join(";"));
         let own = [&channel, &store_socket, &connection_socket];
         let own = own.map(|socket| socket.as_raw_fd().to_string()).join(":");
         command.env(PREDECESSOR_VARIABLE, own);

@@ -34,7 +34,7 @@ use crate::admin::operator_changes::OperatorChange;
 use crate::life::ticket_secrets::ListenerSecret;
 
 /// The version of the hand-over. Programs of different versions do not hand over to each other.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// The longest message in bytes. There may be 10,000 blocked networks.
 const MESSAGE_BYTES: usize = 4 << 20;

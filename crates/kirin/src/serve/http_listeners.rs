@@ -13,11 +13,11 @@ use kirin_http::ListenAddress;
 use kirin_observe::live::observer::{LiveLoop, LiveObserver};
 use kirin_observe::metrics::counters::LoopCounters;
 use kirin_observe::metrics::observer::RequestMetrics;
-use kirin_observe::stage::{Stage, drain_limit};
+use kirin_observe::stage::Stage;
 use kirin_observe::status_page;
 use kirin_server::{
-    AccessLog, AccessLogs, DatagramListener, IdleConnection, InForce, Limits, Observers,
-    RequestObserver, Server, datagrams, listener,
+    AccessLog, AccessLogs, DatagramListener, EndpointEnd, IdleConnection, InForce, Limits,
+    Observers, RequestObserver, Server, datagrams, listener,
 };
 use kirin_traces::TraceObserver;
 use tokio::sync::{mpsc, watch};
@@ -53,7 +53,7 @@ struct OpenListener {
     in_force: Rc<InForce<Entrance>>,
     accepting: JoinHandle<()>,
     /// Serves HTTP/3.
-    datagrams: Option<JoinHandle<()>>,
+    datagrams: Vec<JoinHandle<()>>,
     /// Ends the accepting.
     close: watch::Sender<bool>,
     upkeep: JoinHandle<()>,
@@ -216,10 +216,11 @@ impl OpenListener {
         let in_force = InForce::new(server);
         let upkeep = spawn_local(listener::maintain_connections(Rc::clone(&in_force)));
         let (close, closes) = watch::channel(false);
-        let datagrams = datagrams.map(|socket| {
+        let serve = |socket| {
             let ends = stops_datagrams(stage.clone(), closes.clone());
             spawn_local(serve_datagrams(socket, Rc::clone(&in_force), ends))
-        });
+        };
+        let datagrams = datagrams.into_iter().map(serve).collect();
         let ends = stops_accepting(stage, closes, is_inherited);
         let accepting = spawn_local(accept(socket, Rc::clone(&in_force), ends));
         Self { address, number, in_force, accepting, datagrams, close, upkeep }
@@ -235,10 +236,10 @@ impl OpenListener {
             if let Err(error) = accepting.await {
                 tracing::error!(%error, "accepting failed");
             }
-            if let Some(datagrams) = datagrams
-                && let Err(error) = datagrams.await
-            {
-                tracing::error!(%error, "HTTP/3 failed");
+            for served in datagrams {
+                if let Err(error) = served.await {
+                    tracing::error!(%error, "HTTP/3 failed");
+                }
             }
             listener::drain(in_force, NO_LIMIT, None).await;
             upkeep.abort();
@@ -359,22 +360,27 @@ async fn stops_accepting(
     }
 }
 
-/// Waits until a listener serves no new HTTP/3 connections. Returns how long requests in progress
-/// may take.
+/// Waits until a listener serves no new HTTP/3 connections.
 async fn stops_datagrams(
-    stage: watch::Receiver<Stage>,
+    mut stage: watch::Receiver<Stage>,
     mut closes: watch::Receiver<bool>,
-) -> Duration {
-    tokio::select! {
-        limit = drain_limit(stage) => limit,
-        Ok(_) = closes.wait_for(|closes| *closes) => NO_LIMIT,
-    }
+) -> EndpointEnd {
+    let drains = stage.wait_for(|stage| *stage > Stage::Serve);
+    let (limit, has_successor) = tokio::select! {
+        stage = drains => match stage.as_deref() {
+            Ok(Stage::Drain(limit)) => (*limit, false),
+            Ok(Stage::HandOver(limit)) => (*limit, true),
+            _ => (Duration::ZERO, false),
+        },
+        Ok(_) = closes.wait_for(|closes| *closes) => (NO_LIMIT, false),
+    };
+    EndpointEnd { limit, has_successor }
 }
 
 async fn serve_datagrams(
     socket: DatagramListener,
     in_force: Rc<InForce<Entrance>>,
-    ends: impl Future<Output = Duration>,
+    ends: impl Future<Output = EndpointEnd>,
 ) {
     if let Err(error) = datagrams::serve(socket, in_force, ends).await {
         tracing::error!(%error, "a UDP socket cannot be used");

@@ -24,8 +24,8 @@ pub struct BoundListener {
     pub number: usize,
     /// Whether the process that gave the socket has it too, and gives it to the next program.
     pub is_inherited: bool,
-    /// The UDP socket for HTTP/3.
-    pub datagrams: Option<DatagramListener>,
+    /// The UDP sockets for HTTP/3.
+    pub datagrams: Vec<DatagramListener>,
 }
 
 /// A bound socket for memcached clients.
@@ -98,20 +98,20 @@ pub fn open_http(
     let opened = sockets.open(wanted, loops.len(), &BindOptions::default())?;
     let mut addresses = Vec::new();
     let loop_count = loops.len();
-    let mut datagrams = Vec::new();
-    for (of_loop, sockets) in loops.iter_mut().zip(opened.by_loop) {
-        for socket in sockets {
+    let mut datagrams: Vec<Vec<DatagramListener>> = Vec::new();
+    for (at, (of_loop, opened_sockets)) in loops.iter_mut().zip(opened.by_loop).enumerate() {
+        for socket in opened_sockets {
             let failed = |error| ListenError::Io(wanted.clone(), error);
             let address = socket.address().map_err(failed)?;
             let is_inherited = opened.is_inherited;
             if !addresses.contains(&address) {
                 addresses.push(address.clone());
                 if let (true, ListenAddress::Tcp(tcp)) = (has_http3, &address) {
-                    let options = BindOptions::default();
-                    datagrams = DatagramListener::bind(*tcp, loop_count, is_inherited, &options)?;
+                    datagrams =
+                        sockets.datagrams().open(opened.number, *tcp, loop_count, is_inherited)?;
                 }
             }
-            let datagrams = datagrams.pop();
+            let datagrams = datagrams.get_mut(at).map(std::mem::take).unwrap_or_default();
             of_loop.push(BoundListener { socket, address, number, is_inherited, datagrams });
         }
     }

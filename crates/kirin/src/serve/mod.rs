@@ -1,5 +1,6 @@
 //! The event loops, and the sockets and logs that they serve on.
 
+pub mod datagram_sockets;
 mod entrance;
 pub mod event_loop;
 pub mod handed;

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
 use kirin_server::{BindOptions, InheritedSocket, Listener};
-use kirin_sockets::{Inherited, Starter};
+use kirin_sockets::{DatagramSockets, Inherited, Starter};
 use kirin_user::{ParentDirectory, User, UserError};
+
+use crate::serve::datagram_sockets::ProgramDatagrams;
 
 /// A socket that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +54,7 @@ pub struct Sockets {
     /// Whether the program has all sockets of its start.
     is_settled: bool,
     files: SocketFiles,
+    datagrams: ProgramDatagrams,
 }
 
 /// A socket that a successor gets.
@@ -142,8 +145,9 @@ impl Sockets {
     /// Takes the inherited sockets over. New sockets will be bound for `user`.
     pub fn new(inherited: &mut Inherited, user: Option<&User>) -> Result<Self, SocketError> {
         let user = user.cloned();
+        let datagrams = ProgramDatagrams::new(std::mem::take(&mut inherited.datagrams));
         let Some(starter) = inherited.starter else {
-            return Ok(Self::with(None, user, Vec::new(), SocketFiles::default()));
+            return Ok(Self::with(None, user, Vec::new(), SocketFiles::default(), datagrams));
         };
         let mut known = Vec::new();
         for given in inherited.sockets.drain(..) {
@@ -154,7 +158,7 @@ impl Sockets {
         }
         // The files of a predecessor's sockets belong to it until this program serves.
         let files = SocketFiles { files: Vec::new(), are_others: starter == Starter::Kirin };
-        Ok(Self::with(Some(starter), user, known, files))
+        Ok(Self::with(Some(starter), user, known, files, datagrams))
     }
 
     fn with(
@@ -162,6 +166,7 @@ impl Sockets {
         user: Option<User>,
         inherited: Vec<(String, InheritedSocket)>,
         files: SocketFiles,
+        datagrams: ProgramDatagrams,
     ) -> Self {
         Self {
             starter,
@@ -171,6 +176,7 @@ impl Sockets {
             next: 0,
             is_settled: false,
             files,
+            datagrams,
         }
     }
 
@@ -254,9 +260,15 @@ impl Sockets {
         self.for_successor.extend(sockets.into_iter().map(held));
     }
 
+    /// Returns the UDP sockets.
+    pub fn datagrams(&mut self) -> &mut ProgramDatagrams {
+        &mut self.datagrams
+    }
+
     /// Closes what this holds of a listener, and removes its file. The event loops close their own
     /// sockets.
     pub fn close(&mut self, listener: SocketNumber) {
+        self.datagrams.close(listener);
         for held in self.for_successor.extract_if(.., |held| held.listener == listener) {
             if let ListenAddress::Unix(path) = &held.address
                 && let Ok(path) = std::path::absolute(path)
@@ -288,6 +300,7 @@ impl Sockets {
     /// because their clients would get no answer.
     pub fn refuse_unwanted(&mut self) -> Result<(), SocketError> {
         self.is_settled = true;
+        self.datagrams.close_unwanted();
         let Some(starter) = self.starter else { return Ok(()) };
         let unwanted: Vec<String> = self
             .inherited
@@ -319,10 +332,16 @@ impl Sockets {
     /// socket open wait.
     pub fn drop_held(&mut self) {
         self.for_successor.clear();
+        self.datagrams.drop_held();
     }
 
     /// Returns the sockets that a successor gets, under their names in the configuration.
     pub fn for_successor(&self) -> impl Iterator<Item = (&ListenAddress, &OwnedFd)> {
         self.for_successor.iter().map(|held| (&held.address, &held.socket))
+    }
+
+    /// Returns the UDP sockets that a successor gets.
+    pub fn datagrams_for_successor(&self) -> impl Iterator<Item = &DatagramSockets> {
+        self.datagrams.for_successor()
     }
 }

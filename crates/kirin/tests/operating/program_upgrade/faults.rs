@@ -18,7 +18,7 @@ fn impostor(service: &Service, steps: &str) {
 use v5.16; use warnings; use IO::Handle;
 my ($channel, $store) = map {{ open my $socket, '+<&=', $_ or die; $socket->autoflush; $socket }} split /:/, $ENV{{KIRIN_PREDECESSOR}};
 sub say_it {{ print {{$channel}} "$_[0]\n" }}
-sub hello {{ say_it('{{"hello":{{"hand_over":4,"program":"9.9","pid":' . $$ . '}}}}'); <$channel>; <$channel> }}
+sub hello {{ say_it('{{"hello":{{"hand_over":5,"program":"9.9","pid":' . $$ . '}}}}'); <$channel>; <$channel> }}
 sub loaded {{ say_it('"loaded"') }}
 sub ready {{ receive(); <$channel>; <$channel>; say_it('"ready"'); <$channel> =~ /go/ or die }}
 sub write_pid {{ open my $file, '>', 'pid' or die; say {{$file}} $$; close $file }}
@@ -167,17 +167,17 @@ fn a_new_program_ends_when_the_old_one_ends_at_any_step() {
     let program = kirin_command(&site).get_program().to_string_lossy().into_owned();
     for (steps, reason) in [
         ("", "has ended, or has not handed over"),
-        ("hello(4);", "has ended, or has not handed over"),
+        ("hello(5);", "has ended, or has not handed over"),
         ("hello(99); <$channel>;", "hand over in different ways"),
-        ("hello(4); loaded();", "has ended, or has not handed over"),
-        ("hello(4); loaded(); give(qq{\\x02\\x03\\0\\0\\0abc});", "has not handed over"),
-        ("hello(4); loaded(); give(qq{\\x02\\x03\\0\\0\\0a});", "has not handed over"),
-        ("hello(4); loaded(); give(qq{\\x63\\0\\0\\0\\0}); <$channel>;", "an unreadable frame"),
-        ("hello(4); loaded(); give(qq{\\x08\\0\\0\\0\\0});", "has not handed over"),
-        ("hello(4); loaded(); give(qq{\\x08\\0\\0\\0\\0}); tickets();", "has not handed over"),
+        ("hello(5); loaded();", "has ended, or has not handed over"),
+        ("hello(5); loaded(); give(qq{\\x02\\x03\\0\\0\\0abc});", "has not handed over"),
+        ("hello(5); loaded(); give(qq{\\x02\\x03\\0\\0\\0a});", "has not handed over"),
+        ("hello(5); loaded(); give(qq{\\x63\\0\\0\\0\\0}); <$channel>;", "an unreadable frame"),
+        ("hello(5); loaded(); give(qq{\\x08\\0\\0\\0\\0});", "has not handed over"),
+        ("hello(5); loaded(); give(qq{\\x08\\0\\0\\0\\0}); tickets();", "has not handed over"),
         // It does not serve before it is told to.
         (
-            "hello(4); loaded(); give(qq{\\x08\\0\\0\\0\\0}); changes(); <$channel> =~ /ready/ or die;",
+            "hello(5); loaded(); give(qq{\\x08\\0\\0\\0\\0}); changes(); <$channel> =~ /ready/ or die;",
             "has not handed over",
         ),
     ] {

@@ -8,6 +8,7 @@ mod client;
 mod clients;
 mod ends;
 mod loss;
+mod upgrades;
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
