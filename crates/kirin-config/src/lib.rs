@@ -96,7 +96,7 @@ pub use source::{ConfigError, ConfigErrors, ConfigSource};
 pub use source_file::SourceFile;
 pub use store::StoreSetup;
 pub use text_file::read_regular;
-pub use tls::ListenerTls;
+pub use tls::{Http3, ListenerTls};
 pub use units::{Milliseconds, Seconds};
 pub use variables::literal;
 pub use warnings::weak_passwords;

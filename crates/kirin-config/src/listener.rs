@@ -152,6 +152,12 @@ pub fn check_listener(
         errors.push(source.error(port.span(), message));
     }
     let address = errors.keep(check_address(&section.address, source));
+    if let (Some(ListenAddress::Unix(_)), Some(tls)) = (&address, &section.tls)
+        && let Some(http3) = tls.http3.as_ref().filter(|http3| ***http3)
+    {
+        let message = "HTTP/3 needs a UDP port: a listener on a unix socket has none";
+        errors.push(source.error(http3.span(), message));
+    }
     let limits = errors.keep(limits(section, source));
     let client_memory = errors.keep(client_limit(&section.client_memory, "client_memory", source));
     let client_disk = errors.keep(client_limit(&section.client_disk, "client_disk", source));

@@ -53,11 +53,11 @@ pub struct TlsSection {
     /// Whether `hsts` is also for all names below this one.
     #[serde(default)]
     pub hsts_subdomains: bool,
-    /// Whether the listener also serves HTTP/3, on the UDP port with the number of its TCP port. A
-    /// firewall must let UDP pass. Responses over HTTP/1 and HTTP/2 tell browsers about it by
-    /// `Alt-Svc`.
-    #[serde(default)]
-    pub http3: bool,
+    /// Whether the listener also serves HTTP/3, on the UDP port with the number of its TCP port.
+    /// Responses over HTTP/1 and HTTP/2 tell browsers about it by `Alt-Svc`. Default: if the UDP
+    /// port can be bound; otherwise Kirin warns at the start. With `true`, that is an error.
+    /// Listeners with `proxy_protocol` and those of `start_server` have HTTP/3 only with `true`.
+    pub http3: Option<Written<bool>>,
 }
 
 /// A certificate and its key.
@@ -100,7 +100,18 @@ pub struct ListenerTls {
     /// The file with the secret of session tickets that machines have together.
     pub ticket_key_file: Option<PathBuf>,
     /// Whether the listener also serves HTTP/3.
-    pub http3: bool,
+    pub http3: Http3,
+}
+
+/// Whether a listener also serves HTTP/3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Http3 {
+    /// If its UDP port can be bound.
+    IfPossible,
+    /// It must.
+    Required,
+    /// It does not.
+    Off,
 }
 
 impl ListenerTls {
@@ -154,5 +165,10 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
     let subdomains = if section.hsts_subdomains { "; includeSubDomains" } else { "" };
     let hsts = section.hsts.map(|time| format!("max-age={}{subdomains}", time.0));
     let ticket_key_file = ticket_key.map(|(path, _)| path);
-    Ok(ListenerTls { tls: Arc::new(tls), hsts, acme, ticket_key_file, http3: section.http3 })
+    let http3 = match section.http3.as_deref() {
+        None => Http3::IfPossible,
+        Some(true) => Http3::Required,
+        Some(false) => Http3::Off,
+    };
+    Ok(ListenerTls { tls: Arc::new(tls), hsts, acme, ticket_key_file, http3 })
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use kirin_http::handler::Handler;
 use kirin_http::listen_address::ListenAddress;
 use kirin_sockets::DatagramSockets;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Socket, Type};
 
 use crate::http3::endpoint;
 pub use crate::http3::endpoint::EndpointEnd;
@@ -40,21 +40,14 @@ impl OpenedDatagrams {
         is_shared: bool,
         options: &BindOptions,
     ) -> Result<Self, ListenError> {
-        let bind_one = |reuse_port| {
-            bind(address, reuse_port, options).map_err(|error| match error.kind() {
-                io::ErrorKind::AddrInUse => {
-                    ListenError::DatagramsInUse(ListenAddress::Tcp(address))
-                }
-                _ => ListenError::Io(ListenAddress::Tcp(address), error),
-            })
-        };
+        let bind_one = |reuse_port| bind(address, reuse_port, options).map_err(failure(address));
         if !is_shared {
             // With SO_REUSEPORT, a second Kirin could bind the same port without an error.
             bind_one(false)?;
         }
         let sockets = (0..loops).map(|_| bind_one(true)).collect::<Result<Vec<_>, _>>()?;
         let opened = Places::new(loops).and_then(|places| Self::with(places, sockets, loops));
-        opened.map_err(|error| ListenError::Io(ListenAddress::Tcp(address), error))
+        opened.map_err(|error| ListenError::Datagrams(ListenAddress::Tcp(address), error))
     }
 
     /// Distributes the sockets of the program before over `loops` event loops. Every socket belongs
@@ -81,15 +74,42 @@ impl OpenedDatagrams {
     }
 }
 
+/// Checks whether the UDP port with the number of a TCP port can be bound. Only if the TCP port
+/// can: otherwise a Kirin serves there, or this process may not bind such a port.
+pub fn check(address: SocketAddr) -> Result<(), ListenError> {
+    let options = BindOptions::default();
+    match bind_socket(Type::STREAM, address, false, &options) {
+        Ok(_) => bind(address, false, &options).map(drop).map_err(failure(address)),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Returns the error of a UDP port that the kernel has refused.
+fn failure(address: SocketAddr) -> impl Fn(io::Error) -> ListenError {
+    move |error| match error.kind() {
+        io::ErrorKind::AddrInUse => ListenError::DatagramsInUse(ListenAddress::Tcp(address)),
+        _ => ListenError::Datagrams(ListenAddress::Tcp(address), error),
+    }
+}
+
 fn bind(address: SocketAddr, reuse_port: bool, options: &BindOptions) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    Ok(bind_socket(Type::DGRAM, address, reuse_port, options)?.into())
+}
+
+fn bind_socket(
+    kind: Type,
+    address: SocketAddr,
+    reuse_port: bool,
+    options: &BindOptions,
+) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), kind, None)?;
     socket.set_reuse_port(reuse_port)?;
     if options.only_v6 && address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    Ok(socket.into())
+    Ok(socket)
 }
 
 /// Serves HTTP/3 on a socket until `ends` completes, and then ends all connections.

@@ -54,6 +54,9 @@ pub enum ListenError {
     /// Another process has the UDP port.
     #[error("the UDP port of {0}, which HTTP/3 needs, is in use by another process")]
     DatagramsInUse(ListenAddress),
+    /// The kernel refused the UDP port.
+    #[error("the UDP port of {0}, which HTTP/3 needs, cannot be bound: {1}")]
+    Datagrams(ListenAddress, #[source] io::Error),
     /// The path exists and is not a socket.
     #[error("{0} exists and is not a socket; it is left alone")]
     NotASocket(ListenAddress),

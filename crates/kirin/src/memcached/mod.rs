@@ -102,7 +102,9 @@ fn describe(error: &ProgramError) -> String {
         Some(ListenError::NotASocket(address)) => {
             (address, "it exists and is not a socket; it is left alone".into())
         }
-        Some(ListenError::Io(address, error)) => (address, error.to_string()),
+        Some(ListenError::Io(address, error) | ListenError::Datagrams(address, error)) => {
+            (address, error.to_string())
+        }
         None => return error.to_string(),
     };
     match address {

@@ -4,7 +4,6 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kirin_config::ListenerTls;
 use kirin_gateway::filters::cache::counters::CacheCounters;
 use kirin_gateway::places::opening::PlaceError;
 use kirin_gateway::places::status::StatusPage;
@@ -54,6 +53,8 @@ struct OpenListener {
     accepting: JoinHandle<()>,
     /// Serves HTTP/3.
     datagrams: Vec<JoinHandle<()>>,
+    /// Whether its clients are told of HTTP/3. Another socket of the listener may serve it.
+    has_http3: bool,
     /// Ends the accepting.
     close: watch::Sender<bool>,
     upkeep: JoinHandle<()>,
@@ -89,7 +90,7 @@ impl HttpListeners {
     pub fn accept(&mut self, bound: Vec<BoundListener>, counters: &LoopCounters) {
         let setting = Setting::of(&self.resources, &self.router, &self.metrics, &self.live);
         for bound in bound {
-            if let Some(server) = setting.server(bound.number, &bound.address, counters) {
+            if let Some(server) = setting.server_of(&bound, counters) {
                 let stage = self.resources.stage.clone();
                 self.listeners.push(OpenListener::new(bound, server, stage));
             }
@@ -110,12 +111,12 @@ impl HttpListeners {
         let setting = Setting::of(&resources, &router, &self.metrics, &self.live);
         let continued = |open: &OpenListener| {
             let number = numbers.get(open.number).copied().flatten()?;
-            let server = setting.server(number, &open.address, counters)?;
+            let server = setting.server(number, &open.address, open.has_http3, counters)?;
             Some((number, server.continuing(&open.in_force.current())))
         };
         let servers = self.listeners.iter().map(continued).collect();
         let opening = bound.into_iter().filter_map(|bound| {
-            let server = setting.server(bound.number, &bound.address, counters)?;
+            let server = setting.server_of(&bound, counters)?;
             Some((bound, server))
         });
         let opening = opening.collect();
@@ -212,7 +213,7 @@ impl HttpListeners {
 impl OpenListener {
     /// Accepts connections until the listener closes or the loops drain.
     fn new(bound: BoundListener, server: Server<Entrance>, stage: watch::Receiver<Stage>) -> Self {
-        let BoundListener { socket, address, number, is_inherited, datagrams } = bound;
+        let BoundListener { socket, address, number, is_inherited, has_http3, datagrams } = bound;
         let in_force = InForce::new(server);
         let upkeep = spawn_local(listener::maintain_connections(Rc::clone(&in_force)));
         let (close, closes) = watch::channel(false);
@@ -223,7 +224,7 @@ impl OpenListener {
         let datagrams = datagrams.into_iter().map(serve).collect();
         let ends = stops_accepting(stage, closes, is_inherited);
         let accepting = spawn_local(accept(socket, Rc::clone(&in_force), ends));
-        Self { address, number, in_force, accepting, datagrams, close, upkeep }
+        Self { address, number, in_force, accepting, datagrams, has_http3, close, upkeep }
     }
 
     /// Accepts no more. Connections end: idle ones soon, and others when their responses have, for
@@ -248,14 +249,11 @@ impl OpenListener {
     }
 }
 
-/// Returns the value of Alt-Svc for a listener with HTTP/3. Browsers remember it for a day.
-fn alt_svc(tls: Option<&ListenerTls>, address: &ListenAddress) -> Option<Rc<str>> {
-    match (tls, address) {
-        (Some(ListenerTls { http3: true, .. }), ListenAddress::Tcp(address)) => {
-            Some(format!("h3=\":{}\"; ma=86400", address.port()).into())
-        }
-        _ => None,
-    }
+/// Returns the value of Alt-Svc that names the UDP port of a listener. Browsers remember it for a
+/// day.
+fn alt_svc(address: &ListenAddress) -> Option<Rc<str>> {
+    let ListenAddress::Tcp(address) = address else { return None };
+    Some(format!("h3=\":{}\"; ma=86400", address.port()).into())
 }
 
 fn open_router(
@@ -304,11 +302,21 @@ impl<'a> Setting<'a> {
         Self { resources, router, route_logs: route_logs.collect(), observers: observers.into() }
     }
 
+    /// Returns the server of a listener that opens.
+    fn server_of(
+        &self,
+        bound: &BoundListener,
+        counters: &LoopCounters,
+    ) -> Option<Server<Entrance>> {
+        self.server(bound.number, &bound.address, bound.has_http3, counters)
+    }
+
     /// Returns the server of the listener with this index in the configuration.
     fn server(
         &self,
         number: usize,
         address: &ListenAddress,
+        has_http3: bool,
         counters: &LoopCounters,
     ) -> Option<Server<Entrance>> {
         let resources = self.resources;
@@ -319,7 +327,7 @@ impl<'a> Setting<'a> {
             blocked: Arc::clone(&resources.blocked),
             redirect_to_https: config.redirect_to_https,
             challenges: Arc::clone(&resources.challenges),
-            alt_svc: alt_svc(config.tls.as_ref(), address),
+            alt_svc: alt_svc(address).filter(|_| has_http3 && config.tls.is_some()),
             hsts: config.tls.as_ref().and_then(|tls| tls.hsts.as_deref()).map(Rc::from),
         };
         let logs = AccessLogs::new(log.map(AccessLog::new), Rc::clone(&self.route_logs));

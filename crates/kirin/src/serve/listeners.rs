@@ -6,10 +6,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use kirin_config::{Config, ListenerConfig};
+use kirin_config::{Config, Http3, ListenerConfig};
 use kirin_http::ListenAddress;
 use kirin_server::listener::ListenError;
 use kirin_server::{BindOptions, DatagramListener, Listener};
+use kirin_sockets::Starter;
 use tokio::sync::watch;
 
 use crate::serve::sockets::{SocketError, SocketNumber, Sockets};
@@ -24,7 +25,9 @@ pub struct BoundListener {
     pub number: usize,
     /// Whether the process that gave the socket has it too, and gives it to the next program.
     pub is_inherited: bool,
-    /// The UDP sockets for HTTP/3.
+    /// Whether the listener has HTTP/3.
+    pub has_http3: bool,
+    /// The UDP sockets for HTTP/3. Another socket of the same listener may have them.
     pub datagrams: Vec<DatagramListener>,
 }
 
@@ -94,28 +97,55 @@ pub fn open_http(
     sockets: &mut Sockets,
 ) -> Result<ListenerSockets, ListenerOpenError> {
     let wanted = &listener.address;
-    let has_http3 = listener.tls.as_ref().is_some_and(|tls| tls.http3);
+    let http3 = http3_of(listener, sockets.starter());
     let opened = sockets.open(wanted, loops.len(), &BindOptions::default())?;
-    let mut addresses = Vec::new();
+    let (opened_number, is_inherited) = (opened.number, opened.is_inherited);
     let loop_count = loops.len();
-    let mut datagrams: Vec<Vec<DatagramListener>> = Vec::new();
+    let mut datagrams: Vec<(ListenAddress, Vec<Vec<DatagramListener>>)> = Vec::new();
     for (at, (of_loop, opened_sockets)) in loops.iter_mut().zip(opened.by_loop).enumerate() {
         for socket in opened_sockets {
             let failed = |error| ListenError::Io(wanted.clone(), error);
             let address = socket.address().map_err(failed)?;
-            let is_inherited = opened.is_inherited;
-            if !addresses.contains(&address) {
-                addresses.push(address.clone());
-                if let (true, ListenAddress::Tcp(tcp)) = (has_http3, &address) {
-                    datagrams =
-                        sockets.datagrams().open(opened.number, *tcp, loop_count, is_inherited)?;
-                }
+            if !datagrams.iter().any(|(opened, _)| *opened == address) {
+                let bound = match (http3, &address) {
+                    (Http3::Required | Http3::IfPossible, ListenAddress::Tcp(tcp)) => {
+                        sockets.datagrams().open(opened_number, *tcp, loop_count, is_inherited)
+                    }
+                    _ => Ok(Vec::new()),
+                };
+                let bound = match bound {
+                    Err(error) if http3 == Http3::IfPossible => {
+                        let advice = "HTTP/3 is off there; `tls.http3 = false` ends this warning";
+                        tracing::warn!("{error}; {advice}");
+                        Vec::new()
+                    }
+                    bound => bound?,
+                };
+                datagrams.push((address.clone(), bound));
             }
-            let datagrams = datagrams.get_mut(at).map(std::mem::take).unwrap_or_default();
-            of_loop.push(BoundListener { socket, address, number, is_inherited, datagrams });
+            let mut of_address = datagrams.iter_mut().filter(|(opened, _)| *opened == address);
+            let of_address = of_address.next().and_then(|(_, by_loop)| by_loop.get_mut(at));
+            of_loop.push(BoundListener {
+                socket,
+                address,
+                number,
+                is_inherited,
+                has_http3: of_address.is_some(),
+                datagrams: of_address.map(std::mem::take).unwrap_or_default(),
+            });
         }
     }
-    Ok(ListenerSockets { number: opened.number, addresses, is_inherited: opened.is_inherited })
+    let addresses = datagrams.into_iter().map(|(address, _)| address).collect();
+    Ok(ListenerSockets { number: opened_number, addresses, is_inherited })
+}
+
+/// Returns whether a listener serves HTTP/3. `starter` is that of its sockets.
+pub fn http3_of(listener: &ListenerConfig, starter: Option<Starter>) -> Http3 {
+    let http3 = listener.tls.as_ref().map_or(Http3::Off, |tls| tls.http3);
+    // Clients come through a proxy, which has no UDP; or `start_server` hands no UDP socket over,
+    // and the clients of a program that ends would lose their connections.
+    let is_unfit = listener.proxy_protocol || starter == Some(Starter::ServerStarter);
+    if http3 == Http3::IfPossible && is_unfit { Http3::Off } else { http3 }
 }
 
 /// Opens the memcached port for each of `loops`, and returns its TCP addresses as they are bound.

@@ -3,6 +3,7 @@
 use kirin_tests::run_kirin;
 use rustix::process::Signal;
 
+use super::clients::head_by_curl;
 use super::*;
 
 #[test]
@@ -149,21 +150,77 @@ fn a_client_that_reads_nothing_is_ended_and_its_bytes_are_counted() {
     wait_for("nothing to be held", || (held() == 0).then_some(()));
 }
 
-#[test]
-fn a_udp_port_that_is_taken_is_an_error_that_says_so() {
+/// Returns a site whose listener has a port of which UDP is taken, with `http3` in its `tls`.
+fn with_taken_port(http3: &str) -> (Site, LeasedPort, std::net::UdpSocket, String) {
     let site = Site::new();
     Authority::new("Kirin test authority").issue(&["localhost"]).write(&site, "a");
     let port = LeasedPort::lease();
-    let _taken = std::net::UdpSocket::bind(port.address()).expect("the port");
+    let taken = std::net::UdpSocket::bind(port.address()).expect("the port");
     let start = CONFIG.split("[[app]]").next().expect("the listener");
+    let start = start.replace("http3 = true\n", http3);
     let config = format!("{start}[[route]]\npath = \"/\"\ntry = [\"files:public\"]\n");
-    std::fs::write(site.path("kirin.toml"), with_port(&config, &port)).expect("kirin.toml");
     std::fs::create_dir(site.path("public")).expect("a directory");
-    let output = run_kirin(&site, &["serve", "--config", "kirin.toml"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let expected = format!(
-        "the UDP port of 127.0.0.1:{}, which HTTP/3 needs, is in use by another process",
-        port.number()
-    );
-    assert!(!output.status.success() && said.contains(&expected), "{said}");
+    std::fs::write(site.path("public/hello.txt"), "hello\n").expect("a file");
+    let config = with_port(&config, &port);
+    std::fs::write(site.path("kirin.toml"), &config).expect("kirin.toml");
+    (site, port, taken, config)
+}
+
+fn said(site: &Site, words: &[&str]) -> (bool, String) {
+    let output = run_kirin(site, words);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+fn in_use(port: &LeasedPort) -> String {
+    let number = port.number();
+    format!("the UDP port of 127.0.0.1:{number}, which HTTP/3 needs, is in use by another process")
+}
+
+#[test]
+fn a_udp_port_that_is_taken_is_an_error_if_http3_is_asked_for() {
+    let (site, port, taken, _) = with_taken_port("http3 = true\n");
+    for words in [["serve", "--config", "kirin.toml"], ["check", "--config", "kirin.toml"]] {
+        let (succeeded, said) = said(&site, &words);
+        assert!(!succeeded && said.contains(&in_use(&port)), "{words:?}: {said}");
+    }
+    drop(taken);
+    let (succeeded, said) = said(&site, &["check", "--config", "kirin.toml"]);
+    assert!(succeeded && !said.contains("UDP"), "{said}");
+}
+
+#[test]
+fn without_a_free_udp_port_there_is_no_http3_unless_it_is_asked_for() {
+    let (site, port, _taken, config) = with_taken_port("");
+    let (succeeded, said) = said(&site, &["check", "--config", "kirin.toml"]);
+    let warning = format!("warning: {}; HTTP/3 will be off there", in_use(&port));
+    assert!(succeeded && said.contains(&warning), "{said}");
+    let kirin = Kirin::start(&site, &config);
+    kirin.wait_for_log(&format!("{}; HTTP/3 is off there", in_use(&port)));
+    let head = head_by_curl(&port, "--http2");
+    assert!(head.contains(" 200") && !head.contains("alt-svc"), "{head}");
+}
+
+#[test]
+fn http3_is_there_unless_it_is_turned_off() {
+    // On all addresses of both families.
+    let everywhere = CONFIG.replace("127.0.0.1:PORT", "*:PORT");
+    let served = serve(&everywhere.replace("http3 = true\n", ""));
+    assert!(head_by_curl(&served.port, "--http2").contains("alt-svc: h3="));
+    assert_eq!(served.connect().get("/hello.txt").text(), "hello\n");
+    let served = serve(&CONFIG.replace("http3 = true", "http3 = false"));
+    assert!(!head_by_curl(&served.port, "--http2").contains("alt-svc"));
+    // The port is free for others.
+    std::net::UdpSocket::bind(served.port.address()).expect("the UDP port");
+}
+
+#[test]
+fn http3_on_a_unix_socket_is_an_error() {
+    let (site, _port, _taken, config) = with_taken_port("http3 = true\n");
+    let address = config.lines().find(|line| line.starts_with("address")).expect("the address");
+    let config = config.replace(address, "address = \"unix:web.sock\"");
+    std::fs::write(site.path("kirin.toml"), config).expect("kirin.toml");
+    let (succeeded, said) = said(&site, &["check", "--config", "kirin.toml"]);
+    let message = "HTTP/3 needs a UDP port: a listener on a unix socket has none";
+    assert!(!succeeded && said.contains(message), "{said}");
 }
