@@ -34,7 +34,7 @@ enum ClientStream {
 /// What is to be done after some bytes of a stream.
 enum Step {
     Nothing,
-    Priority(u64, i32),
+    Priority(StreamId, i32),
     /// The stream is not read.
     Ignore,
 }
@@ -73,7 +73,9 @@ impl ClientStreams {
             }
             ClientStream::Control(reader) => match reader.take(input)? {
                 Some(ControlEvent::Priority(stream, priority)) => {
-                    Ok(Step::Priority(stream, quic_priority(priority)))
+                    let Ok(id) = VarInt::from_u64(stream) else { return Ok(Step::Nothing) };
+                    let id = StreamId::from(id);
+                    Ok(Step::Priority(id, quic_priority(priority, id.index())))
                 }
                 Some(ControlEvent::Settings) | None => Ok(Step::Nothing),
             },
@@ -137,7 +139,7 @@ impl<H: Handler> Http3Connection<H> {
                 let step = self.client_streams.borrow_mut().take(id, &mut input);
                 match step {
                     Ok(Step::Nothing) => {}
-                    Ok(Step::Priority(stream, priority)) => self.set_priority(stream, priority),
+                    Ok(Step::Priority(id, priority)) => self.set_priority(id, priority),
                     Ok(Step::Ignore) => {
                         let code = VarInt::from_u32(Code::StreamCreation.number());
                         _ = self.quic.borrow_mut().recv_stream(id).stop(code);
@@ -151,9 +153,7 @@ impl<H: Handler> Http3Connection<H> {
 
     /// Changes the priority of a response that has not ended. One for a request that has not come
     /// yet is not kept.
-    fn set_priority(&self, stream: u64, priority: i32) {
-        let Ok(id) = VarInt::from_u64(stream) else { return };
-        let id = StreamId::from(id);
+    fn set_priority(&self, id: StreamId, priority: i32) {
         if self.streams.borrow().contains_key(&id) {
             // It fails if the response has ended.
             _ = self.quic.borrow_mut().send_stream(id).set_priority(priority);

@@ -161,7 +161,7 @@ impl<H: Handler> Http3Connection<H> {
             Ok(facts) => {
                 stream.announced.set(facts.content_length);
                 if let Some(priority) = facts.priority {
-                    let priority = quic_priority(priority);
+                    let priority = quic_priority(priority, stream.id.index());
                     // The response has not begun, so the stream is there.
                     _ = self.quic.borrow_mut().send_stream(stream.id).set_priority(priority);
                 }

@@ -327,3 +327,44 @@ fn an_application_and_a_server_learn_that_the_client_has_gone() {
     told.recv_timeout(wait_limit() - Duration::from_secs(1)).expect("the server learns of it");
     served.wait_for_line("\"GET / HTTP/3.0\" 499 ");
 }
+
+/// Returns how many bytes of another response there are when that of the first of two requests has
+/// come. Each is for 400 KB,
+/// which QUIC takes at once, and has a `priority`.
+fn beside(served: &Served, first: Option<&str>, second: Option<&str>) -> (u64, u64) {
+    let mut client = served.connect();
+    let mut begin = |priority: Option<&str>| {
+        let fields: Vec<_> = priority.map(|value| ["priority", value]).into_iter().collect();
+        client.begin("/middle.bin", json!({ "fields": fields }))
+    };
+    let (first, second) = (begin(first), begin(second));
+    let length = |client: &mut Http3Client, stream| {
+        client.ask(&json!({ "do": "look", "stream": stream }))["length"].as_u64().expect("a length")
+    };
+    client.ask(&json!({ "do": "first_end", "streams": [first, second] }));
+    let lengths = (length(&mut client, first), length(&mut client, second));
+    for reply in client.finish(&[first, second]) {
+        assert_eq!(reply.length(), 400_000, "{reply:?}");
+    }
+    lengths
+}
+
+#[test]
+fn a_more_urgent_response_goes_first() {
+    let served = serve(CONFIG);
+    for (first, second) in [(Some("u=5"), Some("u=1")), (Some("u=6"), None), (None, Some("u=2"))] {
+        let (first_bytes, second_bytes) = beside(&served, first, second);
+        assert_eq!(second_bytes, 400_000, "{first:?}, {second:?}");
+        assert!(first_bytes < 350_000, "{first:?}, {second:?}: {first_bytes}");
+    }
+}
+
+#[test]
+fn a_response_that_is_not_incremental_is_sent_as_a_whole() {
+    let served = serve(CONFIG);
+    let (first, second) = beside(&served, Some("u=3"), Some("u=3"));
+    assert_eq!(first, 400_000);
+    assert!(second < 100_000, "{second}");
+    let (first, second) = beside(&served, Some("u=3, i"), Some("u=3, i"));
+    assert!(first.min(second) > 200_000, "they share: {first}, {second}");
+}

@@ -78,6 +78,7 @@ fn serve(config: &str) -> Served {
         .with("app.psgi", APP)
         .with("public/hello.txt", "hello\n")
         .with("public/large.bin", large())
+        .with("public/middle.bin", large().split_off(2_600_000))
         .with("public/page.html", "<p>page</p>".repeat(400));
     authority.issue(&["localhost"]).write(&site, "a");
     let port = LeasedPort::lease();

@@ -253,6 +253,13 @@ class Commands:
         responses = self.client.wait_for_ends(command["streams"])
         return {"responses": [response.summary() for response in responses]}
 
+    def first_end(self, command):
+        """Waits for the first end of `streams`."""
+        responses = [self.client.responses[stream] for stream in command["streams"]]
+        wanted = lambda: any(response.has_ended for response in responses)
+        self.client.link.wait("a response", wanted)
+        return {}
+
     def ask(self, command):
         """Sends a request and returns its response."""
         stream = self.request(command)["stream"]
