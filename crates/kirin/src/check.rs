@@ -33,8 +33,8 @@ pub fn run(path: &Path) -> Result<(), String> {
 fn check_datagrams(config: &Config) -> Result<(), String> {
     for listener in &config.listeners {
         let http3 = http3_of(listener, None);
-        if let (Http3::IfPossible | Http3::Required, ListenAddress::Tcp(address)) =
-            (http3, &listener.address)
+        if let ListenAddress::Tcp(address) = &listener.address
+            && http3 != Http3::Off
             && let Err(error) = datagrams::check(*address)
         {
             if http3 == Http3::Required {

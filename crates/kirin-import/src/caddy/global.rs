@@ -119,7 +119,7 @@ impl Global {
                 true
             }
             ("protocols" | "keepalive_interval" | "trusted_proxies_strict", _) => {
-                let text = "HTTP/1.1 and HTTP/2 are always there, HTTP/3 is not";
+                let text = "HTTP/1.1 and HTTP/2 are always there, and HTTP/3 with `tls`";
                 draft.notes.by_itself(&option.place, &line, text);
                 return;
             }

@@ -57,8 +57,7 @@ fn listens<'a>(scope: &Scope<'a>, globals: &Globals<'a>) -> Vec<Listen<'a>> {
     let mut listens: Vec<Listen<'_>> = Vec::new();
     for directive in scope.own_named("listen").iter().copied() {
         if directive.has("quic") {
-            let text = "Kirin speaks HTTP/1.1 and HTTP/2, but not HTTP/3";
-            globals.notes.left_out(directive, text);
+            globals.notes.by_itself(directive, "a listener with `tls` has HTTP/3");
             continue;
         }
         match Listen::read(directive) {

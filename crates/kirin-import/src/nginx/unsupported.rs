@@ -294,8 +294,11 @@ fn by_start(name: &str) -> Option<&'static str> {
     if starts.iter().any(|start| name.starts_with(start)) {
         return Some("an [[upstream]] and a route have no such key");
     }
-    if name.starts_with("ssl_") || name.starts_with("http3") || name.starts_with("quic") {
+    if name.starts_with("ssl_") {
         return Some("[listener.tls] has no such key");
+    }
+    if name.starts_with("http3") || name.starts_with("quic") {
+        return Some("a listener with `tls` has HTTP/3; `tls.http3 = false` turns it off");
     }
     if name.contains("_by_lua") || name.starts_with("lua_") || name.starts_with("js_") {
         return Some("write a script for `lua:FILE` (docs/lua.md)");

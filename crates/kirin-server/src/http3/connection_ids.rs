@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
-use ring::aead::quic::{AES_128, HeaderProtectionKey};
+use ring::aead::quic::HeaderProtectionKey;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use super::secret::Secret;
+use super::secret::Keys;
 
 /// The length of an ID.
 pub(super) const ID_BYTES: usize = 8;
@@ -40,15 +40,9 @@ impl IdPlace {
 }
 
 /// Writes the places into IDs and reads them.
-pub(super) struct IdKey(Option<HeaderProtectionKey>);
+pub(super) struct IdKey(pub(super) HeaderProtectionKey);
 
 impl IdKey {
-    /// Returns the key of a secret.
-    pub(super) fn new(secret: &Secret) -> Self {
-        // The length of the key is right.
-        Self(HeaderProtectionKey::new(&AES_128, &secret.connection_id_key()).ok())
-    }
-
     /// Writes a place into an ID of random octets.
     pub(super) fn write(&self, place: IdPlace, id: &mut [u8; ID_BYTES]) {
         let [program, endpoint] = self.cover(id);
@@ -66,8 +60,8 @@ impl IdKey {
     fn cover(&self, id: &[u8; ID_BYTES]) -> [u8; PLACE_BYTES] {
         let mut sample = [0; SAMPLE_BYTES];
         sample[PLACE_BYTES..ID_BYTES].copy_from_slice(&id[PLACE_BYTES..]);
-        let mask = self.0.as_ref().and_then(|key| key.new_mask(&sample).ok());
-        mask.map_or([0; PLACE_BYTES], |mask| [mask[0], mask[1]])
+        // It fails only for a sample of another length.
+        self.0.new_mask(&sample).map_or([0; PLACE_BYTES], |mask| [mask[0], mask[1]])
     }
 }
 
@@ -75,13 +69,13 @@ impl IdKey {
 pub(super) struct ConnectionIds {
     random: SystemRandom,
     place: IdPlace,
-    key: Arc<IdKey>,
+    keys: Arc<Keys>,
 }
 
 impl ConnectionIds {
     /// Makes IDs that name `place`.
-    pub(super) fn new(place: IdPlace, key: Arc<IdKey>) -> Self {
-        Self { random: SystemRandom::new(), place, key }
+    pub(super) fn new(place: IdPlace, keys: Arc<Keys>) -> Self {
+        Self { random: SystemRandom::new(), place, keys }
     }
 }
 
@@ -90,7 +84,7 @@ impl ConnectionIdGenerator for ConnectionIds {
         let mut id = [0; ID_BYTES];
         // The kernel's random numbers do not fail once they have begun.
         _ = self.random.fill(&mut id);
-        self.key.write(self.place, &mut id);
+        self.keys.ids.write(self.place, &mut id);
         ConnectionId::new(&id)
     }
 
@@ -98,7 +92,7 @@ impl ConnectionIdGenerator for ConnectionIds {
     /// connection then hears that there is none any more (RFC 9000 section 10.3).
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {
         let id = id.first_chunk().ok_or(InvalidCid)?;
-        let named = self.key.read(id);
+        let named = self.keys.ids.read(id);
         let is_known = named == self.place || named.is_before(self.place.program);
         is_known.then_some(()).ok_or(InvalidCid)
     }
@@ -114,11 +108,16 @@ impl ConnectionIdGenerator for ConnectionIds {
 
 #[cfg(test)]
 mod tests {
+    use super::super::secret::Secret;
     use super::*;
+
+    fn keys() -> Keys {
+        Secret::random().unwrap().keys().unwrap()
+    }
 
     #[test]
     fn a_place_is_read_by_its_key_alone() {
-        let (one, other) = (IdKey::new(&Secret::random()), IdKey::new(&Secret::random()));
+        let (Keys { ids: one, .. }, Keys { ids: other, .. }) = (keys(), keys());
         let mut same = 0;
         for random in 0..=255 {
             let place = IdPlace { endpoint: 3, program: random };
@@ -132,7 +131,7 @@ mod tests {
 
     #[test]
     fn ids_of_one_endpoint_do_not_show_it() {
-        let key = IdKey::new(&Secret::random());
+        let key = keys().ids;
         let place = IdPlace { endpoint: 1, program: 0 };
         let firsts: std::collections::HashSet<[u8; PLACE_BYTES]> = (0..=255)
             .map(|random| {
@@ -146,8 +145,8 @@ mod tests {
 
     #[test]
     fn only_an_id_of_this_endpoint_or_the_program_before_is_valid() {
-        let key = Arc::new(IdKey::new(&Secret::random()));
-        let mut ids = ConnectionIds::new(IdPlace { endpoint: 1, program: 2 }, Arc::clone(&key));
+        let keys = Arc::new(keys());
+        let mut ids = ConnectionIds::new(IdPlace { endpoint: 1, program: 2 }, Arc::clone(&keys));
         let own = ids.generate_cid();
         assert!(ids.validate(&own).is_ok());
         for (endpoint, program, is_valid) in [
@@ -159,7 +158,7 @@ mod tests {
             (1, 100, false),
         ] {
             let mut id = [9; ID_BYTES];
-            key.write(IdPlace { endpoint, program }, &mut id);
+            keys.ids.write(IdPlace { endpoint, program }, &mut id);
             let found = ids.validate(&ConnectionId::new(&id)).is_ok();
             assert_eq!(found, is_valid, "{endpoint} of {program}");
         }

@@ -13,7 +13,6 @@ use kirin_h3::Code;
 use kirin_http::handler::Handler;
 use kirin_http::panics;
 use kirin_http::peer::Peer;
-use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, Incoming, Transmit};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
@@ -63,7 +62,6 @@ struct Http3Endpoint<H> {
     /// Whether the next program serves new clients.
     is_succeeded: bool,
     in_force: Rc<InForce<H>>,
-    token_key: Arc<dyn HandshakeTokenKey>,
     connections: Vec<Option<Rc<Http3Connection<H>>>>,
     touched: Rc<Touched>,
     timers: Timers,
@@ -101,10 +99,9 @@ pub(crate) async fn serve<H: Handler>(
 
 impl<H: Handler> Http3Endpoint<H> {
     fn new(socket: DatagramSocket, mut place: Place, in_force: Rc<InForce<H>>) -> io::Result<Self> {
-        let token_key = place.steering.secret.token_key();
         // A connection that is accepted gets the settings that are in force then. Until then, only
         // the keys of these matter.
-        let settings = server_config(&in_force.borrow(), &token_key);
+        let settings = server_config(&in_force.borrow(), &place.steering.keys);
         let config = Arc::new(endpoint_config(&place));
         let mut second = tokio::time::interval(Duration::from_secs(1));
         second.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -116,7 +113,6 @@ impl<H: Handler> Http3Endpoint<H> {
             successor,
             is_succeeded: false,
             in_force,
-            token_key,
             connections: Vec::new(),
             touched: Rc::default(),
             timers: Timers::default(),
@@ -303,7 +299,7 @@ impl<H: Handler> Http3Endpoint<H> {
         let mut address = AddressProof::new(sender, is_proven);
         address.receive(sender, length, server.clock().now());
         self.buffer.clear();
-        let config = server_config(&server, &self.token_key);
+        let config = server_config(&server, &self.place.steering.keys);
         match self.quic.accept(incoming, now, &mut self.buffer, config) {
             Ok((handle, quic)) => {
                 let permits = (admission.map(ConnectionAdmission::admit), address_permit);

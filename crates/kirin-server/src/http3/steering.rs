@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::connection_ids::{ID_BYTES, IdKey, IdPlace};
-use super::secret::Secret;
+use super::connection_ids::{ID_BYTES, IdPlace};
+use super::secret::{Keys, Secret};
 use super::socket::Datagram;
 use super::succession::{self, Introduction, PredecessorLink, SuccessorEnd};
 
@@ -27,10 +27,8 @@ const LONG_START: [u8; 5] = [0, 0, 0, 1, ID_BYTES as u8];
 
 /// What the endpoints of a UDP address share.
 pub(super) struct Steering {
-    /// What the keys of the address are made of.
-    pub(super) secret: Secret,
-    /// Reads and writes IDs.
-    pub(super) ids: Arc<IdKey>,
+    /// The keys of the address.
+    pub(super) keys: Arc<Keys>,
     program: u8,
     endpoints: Vec<mpsc::Sender<Datagram>>,
     predecessor: Option<PredecessorLink>,
@@ -57,7 +55,7 @@ pub(crate) struct Places {
 impl Places {
     /// Returns the places of `count` endpoints. From the 257th on, they get no datagrams of others.
     pub(crate) fn new(count: usize) -> io::Result<Self> {
-        Self::with(count, Secret::random(), 0, None)
+        Self::with(count, Secret::random()?, 0, None)
     }
 
     /// Returns the places of endpoints that follow those of another program, by its link.
@@ -78,12 +76,12 @@ impl Places {
         let (endpoints, receivers): (Vec<_>, Vec<_>) = channels.unzip();
         let number = |at: usize| u8::try_from(at).unwrap_or(u8::MAX);
         let last_endpoint = number(count.saturating_sub(1));
-        let introduction = Introduction { program, last_endpoint, secret: secret.clone() };
+        let keys = secret.keys()?;
+        let introduction = Introduction { program, last_endpoint, secret };
         let (successor, for_successor) = succession::open(&introduction)?;
         let mut successor = Some(successor);
         let steering = Arc::new(Steering {
-            ids: Arc::new(IdKey::new(&secret)),
-            secret,
+            keys: Arc::new(keys),
             program,
             endpoints,
             predecessor,
@@ -149,8 +147,8 @@ impl Steering {
         // ever names an endpoint that there is.
         let last = predecessor.introduction.last_endpoint;
         if named.is_before(self.program) && named.endpoint <= last {
-            predecessor.forward(&datagram);
-            return None;
+            // If that program has ended, the client hears it from the endpoint.
+            return (!predecessor.forward(&datagram)).then_some(datagram);
         }
         Some(datagram)
     }
@@ -162,7 +160,7 @@ impl Steering {
             0 => rest,
             _ => rest.strip_prefix(&LONG_START)?,
         };
-        Some(self.ids.read(id.first_chunk()?))
+        Some(self.keys.ids.read(id.first_chunk()?))
     }
 }
 
@@ -180,7 +178,7 @@ mod tests {
 
     fn id_of(place: &Place, random: u8) -> [u8; ID_BYTES] {
         let mut id = [random; ID_BYTES];
-        place.steering.ids.write(place.id, &mut id);
+        place.steering.keys.ids.write(place.id, &mut id);
         id
     }
 

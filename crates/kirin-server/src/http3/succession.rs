@@ -146,21 +146,25 @@ impl PredecessorLink {
 
     /// Tells that this program receives.
     pub(super) fn receives(&self) {
-        self.send(&[IoSlice::new(&[RECEIVES])]);
+        _ = self.send(&[IoSlice::new(&[RECEIVES])]);
     }
 
-    /// Gives a datagram back. It is lost, as in the network, if too many wait already.
-    pub(super) fn forward(&self, datagram: &Datagram) {
+    /// Gives a datagram back. It is lost, as in the network, if too many wait already. Returns
+    /// false if the program before has ended.
+    pub(super) fn forward(&self, datagram: &Datagram) -> bool {
         let header = header(datagram);
-        self.send(&[IoSlice::new(&header), IoSlice::new(&datagram.bytes)]);
+        self.send(&[IoSlice::new(&header), IoSlice::new(&datagram.bytes)])
     }
 
-    fn send(&self, message: &[IoSlice<'_>]) {
+    fn send(&self, message: &[IoSlice<'_>]) -> bool {
         let mut ancillary = SendAncillaryBuffer::default();
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         match sendmsg(&self.socket, message, &mut ancillary, flags) {
-            Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => {}
-            Err(_) => self.is_gone.store(true, Ordering::Relaxed),
+            Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => true,
+            Err(_) => {
+                self.is_gone.store(true, Ordering::Relaxed);
+                false
+            }
         }
     }
 }
@@ -224,7 +228,7 @@ mod tests {
     use super::*;
 
     fn introduction() -> Introduction {
-        Introduction { program: 7, last_endpoint: 1, secret: Secret::random() }
+        Introduction { program: 7, last_endpoint: 1, secret: Secret::random().unwrap() }
     }
 
     fn datagram(sender: &str, receiver: Option<&str>, ecn: Option<EcnCodepoint>) -> Datagram {
@@ -271,7 +275,7 @@ mod tests {
             ("[fe80::1%3]:5", None, None),
         ] {
             let sent = datagram(sender, receiver, ecn);
-            predecessor.forward(&sent);
+            assert!(predecessor.forward(&sent));
             let received = poll_fn(|context| successor.poll(context)).await;
             let Some(SuccessorMessage::Datagram(received)) = received else { panic!("{sender}") };
             assert_eq!((received.sender, received.receiver), (sent.sender, sent.receiver));
@@ -287,11 +291,11 @@ mod tests {
         let link = PredecessorLink::new(theirs).unwrap();
         let datagram = datagram("192.0.2.1:443", None, None);
         for _ in 0..10_000 {
-            link.forward(&datagram);
+            assert!(link.forward(&datagram));
         }
         assert!(!link.is_gone());
         drop(ours);
-        link.forward(&datagram);
+        assert!(!link.forward(&datagram));
         assert!(link.is_gone());
     }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn_proto::crypto::HandshakeTokenKey;
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
 use super::connection_ids::ConnectionIds;
+use super::secret::Keys;
 use super::steering::Place;
 use crate::server::Server;
 use crate::streams::{CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES, STREAMS};
@@ -30,21 +30,17 @@ const VERSION_1: u32 = 1;
 
 /// Returns the settings of an endpoint.
 pub(super) fn endpoint_config(place: &Place) -> EndpointConfig {
-    let mut config = EndpointConfig::new(place.steering.secret.reset_key());
-    let (id, key) = (place.id, Arc::clone(&place.steering.ids));
-    config.cid_generator(move || Box::new(ConnectionIds::new(id, Arc::clone(&key))));
+    let mut config = EndpointConfig::new(Arc::clone(&place.steering.keys.resets));
+    let (id, keys) = (place.id, Arc::clone(&place.steering.keys));
+    config.cid_generator(move || Box::new(ConnectionIds::new(id, Arc::clone(&keys))));
     config.supported_versions(vec![VERSION_1]);
     config
 }
 
-/// Returns the settings of the connections that begin now. `token_key` is that of the endpoint.
-/// `None` if the listener has no TLS.
-pub(super) fn server_config<H>(
-    server: &Server<H>,
-    token_key: &Arc<dyn HandshakeTokenKey>,
-) -> Option<Arc<ServerConfig>> {
+/// Returns the settings of the connections that begin now. `None` if the listener has no TLS.
+pub(super) fn server_config<H>(server: &Server<H>, keys: &Keys) -> Option<Arc<ServerConfig>> {
     let crypto = server.tls.as_ref()?.quic();
-    let mut config = ServerConfig::new(crypto, Arc::clone(token_key));
+    let mut config = ServerConfig::new(crypto, Arc::clone(&keys.tokens));
     config.max_incoming(MOST_INCOMING);
     config.incoming_buffer_size(INCOMING_BYTES);
     config.incoming_buffer_size_total(INCOMING_BYTES * MOST_INCOMING as u64);

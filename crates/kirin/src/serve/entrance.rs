@@ -123,7 +123,10 @@ fn with_fields(answer: Answer, added: AddedFields) -> Answer {
         if let Some(value) = hsts {
             response.fields.push("Strict-Transport-Security", &*value);
         }
-        if let Some(value) = alt_svc {
+        // A site that names its own services knows more of what is in front of it.
+        if let Some(value) = alt_svc
+            && response.fields.get("alt-svc").is_none()
+        {
             response.fields.push("Alt-Svc", &*value);
         }
         response

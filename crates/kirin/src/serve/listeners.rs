@@ -107,20 +107,13 @@ pub fn open_http(
             let failed = |error| ListenError::Io(wanted.clone(), error);
             let address = socket.address().map_err(failed)?;
             if !datagrams.iter().any(|(opened, _)| *opened == address) {
-                let bound = match (http3, &address) {
-                    (Http3::Required | Http3::IfPossible, ListenAddress::Tcp(tcp)) => {
+                let bound = match &address {
+                    ListenAddress::Tcp(tcp) if http3 != Http3::Off => {
                         sockets.datagrams().open(opened_number, *tcp, loop_count, is_inherited)
                     }
                     _ => Ok(Vec::new()),
                 };
-                let bound = match bound {
-                    Err(error) if http3 == Http3::IfPossible => {
-                        let advice = "HTTP/3 is off there; `tls.http3 = false` ends this warning";
-                        tracing::warn!("{error}; {advice}");
-                        Vec::new()
-                    }
-                    bound => bound?,
-                };
+                let bound = bound.or_else(|error| unless_required(http3, error))?;
                 datagrams.push((address.clone(), bound));
             }
             let mut of_address = datagrams.iter_mut().filter(|(opened, _)| *opened == address);
@@ -137,6 +130,18 @@ pub fn open_http(
     }
     let addresses = datagrams.into_iter().map(|(address, _)| address).collect();
     Ok(ListenerSockets { number: opened_number, addresses, is_inherited })
+}
+
+/// Returns no sockets, with a warning, if HTTP/3 need not be there. Otherwise returns the error.
+fn unless_required(
+    http3: Http3,
+    error: ListenError,
+) -> Result<Vec<Vec<DatagramListener>>, ListenError> {
+    if http3 == Http3::Required {
+        return Err(error);
+    }
+    tracing::warn!("{error}; HTTP/3 is off there; `tls.http3 = false` ends this warning");
+    Ok(Vec::new())
 }
 
 /// Returns whether a listener serves HTTP/3. `starter` is that of its sockets.

@@ -230,6 +230,9 @@ fn responses_over_http_1_and_2_say_where_http_3_is() {
         let head = head_by_curl(&served.port, version);
         assert!(head.contains(&expected), "{version}: {head}");
     }
+    let own = serve(&format!("{CONFIG}headers = {{ Alt-Svc = 'clear' }}\n"));
+    let head = head_by_curl(&own.port, "--http2");
+    assert!(head.contains("\r\nalt-svc: clear\r\n") && !head.contains("h3="), "{head}");
     let without = serve(&CONFIG.replace("http3 = true", "http3 = false"));
     let head = head_by_curl(&without.port, "--http1.1");
     assert!(!head.contains("alt-svc"), "{head}");

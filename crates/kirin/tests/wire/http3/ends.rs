@@ -1,6 +1,5 @@
 //! Ends of HTTP/3 connections: of the program, of a configuration, of limits and of patience.
 
-use kirin_tests::run_kirin;
 use rustix::process::Signal;
 
 use super::clients::head_by_curl;
@@ -164,12 +163,6 @@ fn with_taken_port(http3: &str) -> (Site, LeasedPort, std::net::UdpSocket, Strin
     let config = with_port(&config, &port);
     std::fs::write(site.path("kirin.toml"), &config).expect("kirin.toml");
     (site, port, taken, config)
-}
-
-fn said(site: &Site, words: &[&str]) -> (bool, String) {
-    let output = run_kirin(site, words);
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
 fn in_use(port: &LeasedPort) -> String {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use kirin_tests::{ADMIN, Authority, Backend, Client, Issued, Kirin, LeasedPort, Site};
-use kirin_tests::{repository, wait_for};
+use kirin_tests::{repository, run_kirin, wait_for};
 use serde_json::json;
 
 use client::{Http3Client, Http3Reply};
@@ -160,6 +160,13 @@ fn python(script: &str) -> Command {
 fn run(command: &mut Command) -> Output {
     let output = command.stdin(Stdio::null()).output();
     output.unwrap_or_else(|error| panic!("{command:?} does not start: {error}"))
+}
+
+/// Runs a command of kirin. Returns whether it succeeded, and what it has said.
+fn said(site: &Site, words: &[&str]) -> (bool, String) {
+    let output = run_kirin(site, words);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
 /// Returns a description of a run, for the message of a failure.

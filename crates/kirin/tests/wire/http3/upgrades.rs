@@ -1,7 +1,6 @@
 //! `kirin upgrade` under HTTP/3: the next program has the UDP sockets, and gives the program before
 //! what belongs to its connections.
 
-use kirin_tests::run_kirin;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::*;
@@ -12,7 +11,7 @@ struct NextProgram(Pid);
 impl NextProgram {
     /// Upgrades. Returns when the next program serves.
     fn start(served: &Served) -> Self {
-        let (succeeded, said) = upgrade(served);
+        let (succeeded, said) = said(&served.site, &["upgrade"]);
         let (_, pid) = said.split_once("upgraded: process ").expect(&said);
         let pid = pid.split_once(' ').and_then(|(pid, _)| pid.parse().ok()).expect(&said);
         assert!(succeeded, "{said}");
@@ -26,13 +25,6 @@ impl Drop for NextProgram {
             wait_for("the end of the next program", || test_kill_process(self.0).err());
         }
     }
-}
-
-/// Runs `kirin upgrade`. Returns whether it succeeded, and what it has said.
-fn upgrade(served: &Served) -> (bool, String) {
-    let output = run_kirin(&served.site, &["upgrade"]);
-    let said = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
 }
 
 fn write_config(served: &Served, config: &str) {
@@ -122,7 +114,7 @@ fn a_program_that_does_not_come_up_takes_nothing_away() {
     let (mut client, wait) = begin_to_wait(&served, "wait");
     write_config(&served, &format!("{CONFIG}nonsense = 1\n"));
     for _ in 0..2 {
-        let (succeeded, said) = upgrade(&served);
+        let (succeeded, said) = said(&served.site, &["upgrade"]);
         assert!(!succeeded && said.contains("nonsense"), "{said}");
         assert_eq!(served.connect().get("/hello.txt").text(), "hello\n");
         assert_eq!(client.get("/hello.txt").text(), "hello\n");
