@@ -1,4 +1,4 @@
-"""Loads over HTTP/3, by `h3load` (Go, quic-go). It is built with Go modules from the proxy of Go."""
+"""Loads over HTTP/3, and of TLS handshakes, by `h3load` (Go, quic-go). It is built with Go modules from the proxy of Go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from host import BENCH, BenchError, Host, Server
-from load import Outcome, run_generator
+from load import HttpLoad, Outcome, run_generator
 
 BUILD_SECONDS = 300
 
@@ -43,15 +43,40 @@ class Http3Load:
         how = ["get", _url(server, self.path), str(self.connections), str(self.streams)]
         if self.streams == 0:
             how = ["connect", _url(server, self.path), str(self.connections)]
-        command = host.load_command(_program(host), *how, f"{max(1, round(seconds))}")
-        values = dict(line.split() for line in run_generator(command, seconds).splitlines())
-        requests, failed = int(values["requests"]), int(values["failed"])
-        failure = f"{failed} failed" if failed else ""
-        if int(values["bytes"]) != requests * len(self.expect):
-            failure = f"{values['bytes']} bytes in {requests} answers of {len(self.expect)}"
-        return Outcome(
-            requests, float(values["seconds"]), float(values["p50_us"]), float(values["p99_us"]), failure
-        )
+        return _run(host, how, self.expect, seconds)
+
+
+@dataclass(frozen=True)
+class KeyExchangeLoad:
+    """A load of TLS connections, each with a full handshake by one key exchange and one request by HTTP/1.1."""
+
+    title: str
+    path: str
+    expect: bytes
+    exchange: str
+    """`x25519`, or `hybrid` for X25519MLKEM768."""
+
+    connections: int = 8
+
+    def prepare(self, host: Host, server: Server) -> int:
+        """Checks the answer, and returns its size."""
+        return HttpLoad(self.title, self.expect, self.path, tls=True).prepare(host, server)
+
+    def run(self, host: Host, server: Server, seconds: float) -> Outcome:
+        return _run(host, [self.exchange, _url(server, self.path), str(self.connections)], self.expect, seconds)
+
+
+def _run(host: Host, how: list[str], expect: bytes, seconds: float) -> Outcome:
+    """Runs the generator, and checks what it has got."""
+    command = host.load_command(_program(host), *how, f"{max(1, round(seconds))}")
+    values = dict(line.split() for line in run_generator(command, seconds).splitlines())
+    requests, failed = int(values["requests"]), int(values["failed"])
+    failure = f"{failed} failed" if failed else ""
+    if int(values["bytes"]) != requests * len(expect):
+        failure = f"{values['bytes']} bytes in {requests} answers of {len(expect)}"
+    return Outcome(
+        requests, float(values["seconds"]), float(values["p50_us"]), float(values["p99_us"]), failure
+    )
 
 
 def _url(server: Server, path: str) -> str:

@@ -60,10 +60,18 @@ KINDS = (
         HttpLoad("small file, 1 KB", path="/small.html", expect=small_file.FILE),
         lambda host, name: kirin.start(host, name, places=(f"files:{small_file.public(host)}",)),
     ),
+    Kind(
+        HttpLoad("small file by new connections", path="/small.html", expect=small_file.FILE, keep_alive=False),
+        lambda host, name: kirin.start(host, name, places=(f"files:{small_file.public(host)}",)),
+    ),
     Kind(HttpLoad("proxied, 1 KB", path="/small.html", expect=proxy.SMALL), proxied(0)),
     Kind(HttpLoad("cache hit, 1 KB", path="/small.html", expect=proxy.SMALL), proxied(proxy.CACHE_MEGABYTES)),
     Kind(
         HttpLoad("PSGI hello", expect=psgi.HELLO),
+        lambda host, name: kirin.start(host, name, places=("app:web",), app=kirin.App(psgi.HELLO_APP, psgi.WORKERS)),
+    ),
+    Kind(
+        HttpLoad("PSGI hello by new connections", expect=psgi.HELLO, keep_alive=False),
         lambda host, name: kirin.start(host, name, places=("app:web",), app=kirin.App(psgi.HELLO_APP, psgi.WORKERS)),
     ),
     Kind(

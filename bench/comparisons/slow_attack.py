@@ -124,7 +124,8 @@ def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str,
 
 def _under_attack(host: Host, server: Server, arguments: list[str]) -> tuple[Probed, int]:
     url = f"http://127.0.0.1:{server.port}"
-    # The attacker gives way to the client on the load's core. Otherwise p99 is one turn of the attacker there.
+    # The attacker gives way to the client on the load's core. Otherwise p99 is one turn of the
+    # attacker there.
     command = [
         "nice", "-n", "19", "slowhttptest", "-c", str(ATTACKERS), "-r", str(ATTACKERS), "-l", "60", "-p", "5",
         *(argument.format(url=url) for argument in arguments),

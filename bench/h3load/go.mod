@@ -1,6 +1,6 @@
 module kirin/h3load
 
-go 1.24
+go 1.25
 
 require github.com/quic-go/quic-go v0.59.1
 

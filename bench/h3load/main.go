@@ -1,9 +1,11 @@
-// A load over HTTP/3, by quic-go: the same request again and again. It prints what it has done as
-// lines of a name and a number.
+// A load over HTTP/3, by quic-go, or of TLS handshakes: the same request again and again. It prints
+// what it has done as lines of a name and a number.
 //
 //	h3load get URL CONNECTIONS STREAMS SECONDS   connections are kept
 //	h3load connect URL CONNECTIONS SECONDS       a connection for each request
 //	h3load hold URL CONNECTIONS SECONDS          connections with one request, which are then idle
+//	h3load x25519 URL CONNECTIONS SECONDS        HTTP/1.1 over TLS, a full handshake for each request
+//	h3load hybrid URL CONNECTIONS SECONDS        the same by X25519MLKEM768
 package main
 
 import (
@@ -35,6 +37,15 @@ func transport() *http3.Transport {
 		DisableCompression: true,
 		QUICConfig:         &quic.Config{MaxIdleTimeout: 5 * time.Minute},
 	}
+}
+
+// A client of HTTP/1.1 over TLS, which resumes no session and has one key exchange to offer.
+func handshaking(exchange tls.CurveID) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig:    &tls.Config{InsecureSkipVerify: true, CurvePreferences: []tls.CurveID{exchange}},
+		DisableCompression: true,
+		DisableKeepAlives:  true,
+	}}
 }
 
 func get(client *http.Client, url string, done *record) {
@@ -107,7 +118,7 @@ func clients(count int) []*http.Client {
 
 func main() {
 	if len(os.Args) < 5 {
-		fmt.Fprintln(os.Stderr, "h3load get|connect|hold URL CONNECTIONS [STREAMS] SECONDS")
+		fmt.Fprintln(os.Stderr, "h3load get|connect|hold|x25519|hybrid URL CONNECTIONS [STREAMS] SECONDS")
 		os.Exit(2)
 	}
 	mode, url, connections := os.Args[1], os.Args[2], number(3)
@@ -126,6 +137,12 @@ func main() {
 			transport := transport()
 			get(&http.Client{Transport: transport}, url, done)
 			transport.Close()
+		})
+		report(records, began)
+	case "x25519", "hybrid":
+		client := handshaking(map[string]tls.CurveID{"x25519": tls.X25519, "hybrid": tls.X25519MLKEM768}[mode])
+		records := repeat(connections, began.Add(seconds), func(_ int, done *record) {
+			get(client, url, done)
 		})
 		report(records, began)
 	case "hold":

@@ -68,7 +68,7 @@ const TABLE: &[KeyGroup] = &[
     group("listener", AtOnce, "head_limit request_line_limit", ""),
     group("listener", AtOnce, "connections_per_address client_memory client_disk", ""),
     group("listener", AtOnce, "trusted forwarded forwarded_host proxy_protocol", ""),
-    group("listener.tls", AtOnce, "certificates handshake_time client_ca client_verify ticket_key_file",
+    group("listener.tls", AtOnce, "certificates handshake_time client_ca client_verify ticket_key_file early_data",
         "for new connections"),
     group("listener.tls", AtOnce, "hsts hsts_subdomains", ""),
     group("listener.tls", Upgrade, "http3", "the sockets are bound with the listener"),

@@ -58,6 +58,12 @@ pub struct TlsSection {
     /// port can be bound; otherwise Kirin warns at the start. With `true`, that is an error.
     /// Listeners with `proxy_protocol` and those of `start_server` have HTTP/3 only with `true`.
     pub http3: Option<Written<bool>>,
+    /// Whether clients of HTTP/3 that come again may send requests in their first packet (0-RTT),
+    /// which saves them a round trip. An attacker can record that packet and send it again. So only
+    /// GET, HEAD and OPTIONS are answered there, others with status 425. Applications and upstreams
+    /// get the field `Early-Data: 1`, and may answer with 425 too.
+    #[serde(default)]
+    pub early_data: Written<bool>,
 }
 
 /// A certificate and its key.
@@ -152,6 +158,19 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
         file: source.path(file),
         required: section.client_verify == ClientVerify::Required,
     });
+    if *section.early_data {
+        let message = match (section.http3.as_deref(), &section.client_ca) {
+            (Some(false), _) => "`early_data` is for HTTP/3, which `http3 = false` turns off",
+            (_, Some(_)) => {
+                "`early_data` is not possible with `client_ca`: a client shows its \
+                             certificate in the handshake, and early data comes before it"
+            }
+            _ => "",
+        };
+        if !message.is_empty() {
+            return Err(source.error(section.early_data.span(), message));
+        }
+    }
     let ticket_key = section.ticket_key_file.as_ref();
     let ticket_key =
         ticket_key.map(|file| named_secret(file, "ticket_key_file", key_in, source)).transpose()?;
@@ -160,6 +179,7 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
         client_authorities,
         handshake_time: section.handshake_time.into(),
         ticket_secret: ticket_key.as_ref().map(|(_, key)| TicketSecret::from(*key.bytes())),
+        early_data: *section.early_data,
     };
     let tls = Tls::load(settings).map_err(|error| source.error(span, error.to_string()))?;
     let subdomains = if section.hsts_subdomains { "; includeSubDomains" } else { "" };

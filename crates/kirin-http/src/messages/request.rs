@@ -131,11 +131,15 @@ pub enum Reject {
     /// An expectation other than `100-continue`.
     #[error("expectation cannot be met")]
     Expectation,
+    /// A request that may change something, in early data: an attacker can record it and send it
+    /// again (RFC 8470 section 5.2).
+    #[error("method is not safe in early data")]
+    TooEarly,
 }
 
 impl Reject {
     /// The number of reasons.
-    pub const KINDS: usize = 9;
+    pub const KINDS: usize = 10;
 
     /// Returns the index of the reason, below [`Reject::KINDS`].
     pub const fn index(self) -> usize {
@@ -149,6 +153,7 @@ impl Reject {
             Self::TransferCoding => 6,
             Self::Version => 7,
             Self::Expectation => 8,
+            Self::TooEarly => 9,
         }
     }
 
@@ -163,6 +168,7 @@ impl Reject {
             Reject::Method | Reject::TransferCoding => StatusCode::NOT_IMPLEMENTED,
             Reject::Version => StatusCode::HTTP_VERSION_NOT_SUPPORTED,
             Reject::Expectation => StatusCode::EXPECTATION_FAILED,
+            Reject::TooEarly => StatusCode::TOO_EARLY,
         }
     }
 }

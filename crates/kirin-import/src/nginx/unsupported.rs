@@ -122,7 +122,7 @@ const TABLE: [(&[&str], &str); 33] = [
         ],
         "Kirin sends no OCSP responses; most authorities have ended them",
     ),
-    (&["ssl_early_data"], "there is no early data, because an attacker could replay it"),
+    (&["ssl_early_data"], "early data is for HTTP/3 only (`tls.early_data`)"),
     (&["ssl_reject_handshake"], "an unknown name gets the first certificate, and then 421"),
     (&["ssl_password_file"], "the keys of certificates have no passwords"),
     (

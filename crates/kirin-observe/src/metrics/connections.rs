@@ -65,6 +65,7 @@ const BY_LISTENER: &[LabelledCounters] = &[
     ),
     (&f::HTTP3_CONNECTIONS, &[(&[], |counters| &counters.http3_connections)]),
     (&f::HTTP3_STREAMS, &[(&[], |counters| &counters.http3_streams)]),
+    (&f::HTTP3_EARLY_REQUESTS, &[(&[], |counters| &counters.http3_early_requests)]),
     (&f::HTTP3_ENDED, &[(&["flood"], |counters| &counters.http3_floods)]),
 ];
 

@@ -91,6 +91,8 @@ families! {
             "Connections that spoke HTTP/3.";
         HTTP3_STREAMS = Counter "kirin_http3_streams" ["listener"]
             "Streams of HTTP/3, each with one request.";
+        HTTP3_EARLY_REQUESTS = Counter "kirin_http3_early_requests" ["listener"]
+            "Requests in early data of HTTP/3, without those that were refused.";
         HTTP3_ENDED = Counter "kirin_http3_connections_ended" ["listener", "reason"]
             "HTTP/3 connections that were ended because their clients misused them.";
     }

@@ -14,6 +14,7 @@ const REJECTS: [&str; Reject::KINDS] = [
     "transfer_coding",
     "version",
     "expectation",
+    "too_early",
 ];
 
 /// The counters of one listener on one event loop.
@@ -49,6 +50,8 @@ pub struct ConnectionCounters {
     pub http3_connections: Count,
     /// HTTP/3 streams with a request.
     pub http3_streams: Count,
+    /// Requests in early data of HTTP/3 that were answered as others are.
+    pub http3_early_requests: Count,
     /// HTTP/3 connections that were ended because of too much that asks for nothing.
     pub http3_floods: Count,
     /// Bytes that are not an acceptable request.

@@ -37,6 +37,10 @@ use crate::streams::kind::RequestKind;
 use crate::streams::stream_task::{MOST_TASKS, wait};
 use crate::streams::trailers::header_map;
 
+/// The field by which an application learns that a request came in early data (RFC 8470 section
+/// 5.1).
+const EARLY_DATA: &[u8] = b"early-data";
+
 /// The version of TLS that QUIC has, as nginx names it.
 const TLS_VERSION: &str = "TLSv1.3";
 
@@ -157,6 +161,10 @@ impl<H: Handler> Http3Connection<H> {
         if fields.is_too_large() {
             return self.refuse(server, stream, Reject::HeadTooLarge, &fields);
         }
+        let is_early = self.quic.borrow().is_handshaking();
+        if is_early && !fields.iter().any(|field| field.name == EARLY_DATA) {
+            fields.push(EARLY_DATA, b"1", usize::MAX, usize::MAX);
+        }
         match check_request(&fields, ended, true) {
             Ok(facts) => {
                 stream.announced.set(facts.content_length);
@@ -176,6 +184,12 @@ impl<H: Handler> Http3Connection<H> {
             Ok(head) => head,
             Err(reject) => return self.refuse(server, stream, reject, &fields),
         };
+        if is_early {
+            if !head.is_safe() {
+                return self.refuse(server, stream, Reject::TooEarly, &fields);
+            }
+            server.counters.http3_early_requests.add();
+        }
         let lines = head.field_lines();
         let request = head.as_request(&lines);
         let kind = RequestKind {

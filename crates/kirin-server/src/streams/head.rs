@@ -136,6 +136,11 @@ impl<'a> StreamHead<'a> {
         })
     }
 
+    /// Returns whether the request changes nothing by its method (RFC 9110 section 9.2.1).
+    pub(crate) fn is_safe(&self) -> bool {
+        self.method.is_safe() && !self.is_websocket
+    }
+
     /// Returns the field lines, which [`StreamHead::as_request`] borrows. `Host` is one of them as
     /// in HTTP/1, and the parts of a cookie are joined (RFC 9113 section 8.2.3).
     pub(crate) fn field_lines(&self) -> Lines<'_> {

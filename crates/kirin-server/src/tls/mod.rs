@@ -8,6 +8,7 @@
 pub mod certificates;
 pub mod challenge;
 pub(crate) mod client_certificate;
+mod early_data;
 mod post_quantum;
 pub(crate) mod stream;
 pub(crate) mod tickets;
@@ -29,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::tls::certificates::{
     Certificates, ServedCertificate, load_certificate, load_client_authorities,
 };
+use crate::tls::early_data::accept_early_data;
 use crate::tls::stream::TlsStream;
 use crate::tls::tickets::{ClientCheck, TicketSecret, Tickets};
 
@@ -50,6 +52,8 @@ pub struct TlsSettings {
     /// The secret of session tickets that several machines have. `None`: the listener has one of
     /// its own.
     pub ticket_secret: Option<TicketSecret>,
+    /// Whether clients of HTTP/3 that come again may send requests in their first packet.
+    pub early_data: bool,
 }
 
 /// The files of a certificate, in PEM.
@@ -122,7 +126,7 @@ impl Tls {
         let secret = settings.ticket_secret.clone().map_or_else(TicketSecret::random, Ok)?;
         let config = server_config(&certificates, &settings, &secret)?;
         Ok(Self {
-            quic: ArcSwap::from_pointee(quic_config(&config)?),
+            quic: ArcSwap::from_pointee(quic_config(&config, &settings)?),
             ticket_secret: ArcSwap::from_pointee(secret),
             asks_clients: AtomicBool::new(settings.client_authorities.is_some()),
             settings: ArcSwap::from_pointee(settings),
@@ -145,7 +149,7 @@ impl Tls {
         let are_installed =
             settings.certificates.is_empty() && self.settings.load().certificates.is_empty();
         let certificates = (!are_installed).then_some(certificates);
-        let quic = quic_config(&config)?;
+        let quic = quic_config(&config, &settings)?;
         Ok(Renewal { settings, certificates, config, quic, ticket_secret })
     }
 
@@ -186,7 +190,7 @@ impl Tls {
         let settings = self.settings.load();
         if settings.ticket_secret.is_none() {
             let config = server_config(&self.certificates, &settings, &secret)?;
-            self.quic.store(Arc::new(quic_config(&config)?));
+            self.quic.store(Arc::new(quic_config(&config, &settings)?));
             self.config.store(Arc::new(config));
             self.ticket_secret.store(Arc::new(secret));
         }
@@ -252,8 +256,8 @@ fn client_verifier(
 }
 
 /// Returns settings for TLS 1.2 and 1.3 with the cipher suites that rustls chooses, and a key
-/// exchange more. There is no
-/// early data, because it could be replayed (RFC 8446 section 8).
+/// exchange more. There is no early data over TCP, because it could be replayed (RFC 8446 section
+/// 8).
 fn server_config(
     certificates: &Arc<Certificates>,
     settings: &TlsSettings,
@@ -273,10 +277,17 @@ fn server_config(
     Ok(config)
 }
 
-/// Returns the same settings for QUIC, which has TLS 1.3 and HTTP/3 only.
-fn quic_config(config: &ServerConfig) -> Result<QuicServerConfig, TlsError> {
+/// Returns the same settings for QUIC, which has TLS 1.3 and HTTP/3 only. Sessions with early data
+/// do not outlive them, because a client holds to the limits that it was told.
+fn quic_config(
+    config: &ServerConfig,
+    settings: &TlsSettings,
+) -> Result<QuicServerConfig, TlsError> {
     let mut config = config.clone();
     config.alpn_protocols = vec![ALPN_HTTP3.to_vec()];
+    if settings.early_data {
+        accept_early_data(&mut config);
+    }
     QuicServerConfig::try_from(config)
         .map_err(|error| TlsError::Settings(rustls::Error::General(error.to_string())))
 }

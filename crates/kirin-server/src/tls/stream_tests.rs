@@ -94,6 +94,7 @@ impl Ends {
             client_authorities,
             handshake_time: Duration::from_secs(10),
             ticket_secret: None,
+            early_data: false,
         };
         Self { tls: Tls::load(settings).unwrap(), client: Arc::new(client) }
     }

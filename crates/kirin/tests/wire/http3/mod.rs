@@ -6,6 +6,7 @@
 mod attacks;
 mod client;
 mod clients;
+mod early_data;
 mod ends;
 mod loss;
 mod upgrades;
@@ -15,7 +16,7 @@ use std::process::{Command, Output, Stdio};
 
 use kirin_tests::{ADMIN, Authority, Backend, Client, Issued, Kirin, LeasedPort, Site};
 use kirin_tests::{repository, run_kirin, wait_for};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use client::{Http3Client, Http3Reply};
 
@@ -40,7 +41,7 @@ sub {
         };
     }
     return [200, $text, [map { "$_=" . ($env->{$_} // '') . "\n" } 'psgi.url_scheme', qw(SERVER_PROTOCOL REQUEST_METHOD
-        REQUEST_URI HTTP_HOST HTTP_COOKIE HTTP_X_A REMOTE_ADDR), grep { /^SSL_/ } sort keys %$env]] if $path eq '/app/env';
+        REQUEST_URI HTTP_HOST HTTP_COOKIE HTTP_X_A HTTP_EARLY_DATA REMOTE_ADDR), grep { /^SSL_/ } sort keys %$env]] if $path eq '/app/env';
     return [200, $text, [$env->{SERVER_PROTOCOL}]] if $path eq '/app/protocol';
     return [200, [@$text, 'Content-Length' => 500_000], ['much ' x 100_000]] if $path eq '/app/much';
     if ($path eq '/app/hints') { $env->{'psgix.informational'}->(103, [Link => '</a.css>; rel=preload']); return [200, $text, ['done']] }
@@ -51,6 +52,11 @@ sub {
             while (eval { $writer->write("a line\n" x 100); 1 }) { select undef, undef, undef, 0.01 }
             open my $gone, '>', 'gone.1';
         };
+    }
+    if ($path eq '/app/count') {
+        open my $asked, '>>', 'asked';
+        print {$asked} "$env->{REQUEST_METHOD}\n";
+        return [200, $text, ['counted']];
     }
     if ($path eq '/app/wait') {
         open my $begun, '>', "begun.$$." . ($env->{QUERY_STRING} || 'x');

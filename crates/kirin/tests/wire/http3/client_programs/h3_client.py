@@ -10,6 +10,7 @@ command; `Commands` has a method for each.
 import contextlib
 import hashlib
 import json
+import select
 import sys
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ from aioquic.h3.events import DataReceived, HeadersReceived
 from aioquic.quic import events
 
 import raw_h3
-from quic_link import LIMIT, Failure, Link
+from quic_link import LIMIT, Failure, Link, new_socket
 from websocket import check_echoes
 
 # Bytes of each DATA frame of a request.
@@ -180,14 +181,14 @@ class Commands:
         self.client, self.tickets, self.tokens = None, [], []
 
     def connect(self, command):
-        """Connects to `url`. `resume` uses the last ticket, and `early` is a list of requests that
-        are sent before the handshake. `options` are of aioquic's QuicConfiguration. `certificate`
+        """Connects to `url`. `resume` uses the last ticket, or that with the number `ticket`. `early`
+        is a list of requests that are sent before the handshake. `options` are of aioquic's QuicConfiguration. `certificate`
         is a list of two files: the client's chain, and its key."""
         options = dict(command.get("options", {}))
         if command.get("resume"):
             if not self.tickets:
                 raise Failure("the server has sent no ticket")
-            options["session_ticket"] = self.tickets[-1]
+            options["session_ticket"] = self.tickets[command.get("ticket", -1)]
         if command.get("token") and self.tokens:
             options["token"] = self.tokens[-1]
         self.client = Client(command["url"], **options)
@@ -199,13 +200,32 @@ class Commands:
         if command.get("certificate"):
             link.quic.configuration.load_cert_chain(*command["certificate"])
         link.start()
+        # The library would keep a second datagram back until the server has answered the first.
+        link.is_held = True
         streams = [self.request(request)["stream"] for request in command.get("early", [])]
+        link.is_held = False
         link.wait_until_connected()
-        shake = link.handshake
+        shake, certificate = link.handshake, link.quic.tls._peer_certificate
+        # A resumed handshake has no certificate.
+        serial = str(certificate.serial_number) if certificate else None
         return {"alpn": shake.alpn_protocol, "resumed": shake.session_resumed,
                 "retried": link.quic._retry_count > 0,
                 "early_accepted": shake.early_data_accepted, "streams": streams,
-                "serial": str(link.quic.tls._peer_certificate.serial_number)}
+                "serial": serial}
+
+    def replay(self, _command):
+        """Sends the first datagrams of the connection again, as an attacker does that has
+        recorded them, until the server takes them for those of a new connection."""
+        flight, address = self.client.link.first_flight, self.client.link.address
+        end = Link.now() + LIMIT
+        while Link.now() < end:
+            # An event loop that has the connection knows the copy, and says nothing.
+            with contextlib.closing(new_socket(address)) as recorder:
+                for datagram in flight:
+                    recorder.sendto(datagram, address)
+                if select.select([recorder], [], [], 0.2)[0]:
+                    return {"datagrams": len(flight)}
+        raise Failure("the server answers no copy")
 
     def half_open(self, command):
         """Begins `count` handshakes with `url`, each from a port of its own, and ends none."""

@@ -105,6 +105,10 @@ class Link:
         )
         self.handshake, self.is_reset = None, False
         self.datagrams = [0, 0]
+        # Whether nothing is sent.
+        self.is_held = False
+        # The datagrams that were sent before the first one came.
+        self.first_flight = []
         # Takes each event as it arrives.
         self.on_event = self.events.append
 
@@ -134,7 +138,11 @@ class Link:
 
     def transmit(self):
         """Sends what the connection has to send."""
+        if self.is_held:
+            return
         for datagram, address in self.quic.datagrams_to_send(now=self.now()):
+            if self.datagrams[0] == 0:
+                self.first_flight.append(datagram)
             while True:
                 try:
                     self.socket.sendto(datagram, address)
