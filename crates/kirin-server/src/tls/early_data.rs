@@ -1,9 +1,9 @@
 //! Early data (0-RTT, RFC 8446 section 2.3): the requests of a client that comes again, in its
 //! first packet.
 //!
-//! An attacker can record that packet and send it again. So each session is kept here, and it resumes
-//! once: a copy of the packet gets a whole handshake, which only the client can end (RFC 8446
-//! section 8.1). Tickets that the server does not keep would not show the copy.
+//! An attacker can record that packet and send it again. So each session is kept here, and it
+//! resumes once: a copy of the packet gets a whole handshake, which only the client can end (RFC
+//! 8446 section 8.1). Tickets that the server does not keep would not show the copy.
 
 use std::sync::Arc;
 
