@@ -20,3 +20,4 @@ mod strict;
 mod tls;
 mod tls_tickets;
 mod trailers;
+mod versions;

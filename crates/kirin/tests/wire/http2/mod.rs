@@ -5,7 +5,6 @@ mod clients;
 mod conformance;
 mod connection;
 mod errors;
-mod field_values;
 mod floods;
 mod frames;
 mod malformed;
@@ -18,19 +17,19 @@ use std::process::Command;
 
 use h2::Reason;
 use h2::client::Builder;
-use kirin_tests::{Authority, Backend, Client, Http2Client, Kirin, Memcached, Site, wait_for};
+use kirin_tests::{Authority, Client, Http2Client, Kirin, Site, wait_for};
 use rustix::process::Signal;
 
 use connection::{Connection, Outcome};
 use frames::*;
 
-const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
+pub const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\naccess_log = \"access.log\"\n\
     [[listener]]\naddress = \"127.0.0.1:0\"\n[listener.tls]\ncertificates = [{ chain = \"a.pem\", key = \"a.key\" }]\n\
     [store]\nmemcached = [\"unix:store.sock\"]\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\nbody_limit = \"8MB\"\n\
     [[route]]\npath = \"/app\"\ntry = [\"app:web\"]\n[[route]]\npath = \"/\"\ntry = [\"store\", \"files:public\"]\n";
 
-const APP: &str = r#"
+pub const APP: &str = r#"
 use v5.16; use warnings; use Digest::MD5;
 sub {
     my $env = shift;
@@ -84,7 +83,7 @@ fn serve_with(config: &str) -> (Site, Kirin) {
 }
 
 /// Returns 3 MB in which every place differs.
-fn large() -> Vec<u8> {
+pub fn large() -> Vec<u8> {
     (0..3_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
@@ -104,72 +103,6 @@ fn kilobytes(kirin: &Kirin, name: &str) -> u64 {
     let line = status.lines().find(|line| line.starts_with(name)).expect("a line of memory");
     let number = line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse().ok());
     number.expect("a number")
-}
-
-#[test]
-fn bodies_of_any_size_arrive_whole_with_and_without_a_length() {
-    let (_site, kirin) = serve();
-    let mut client = Http2Client::connect(kirin.address());
-    for size in [0, 1, 16_384, 70_000, 1_048_577, 5_000_000] {
-        let body = vec![b'x'; size];
-        let over_http1 = kirin.connect().post("/app/body", "text/plain", &body).text();
-        for has_length in [true, false] {
-            let reply = client.post("/app/body", "text/plain", &body, has_length);
-            assert_eq!(
-                (reply.status, reply.text()),
-                (200, over_http1.clone()),
-                "{size} {has_length}"
-            );
-        }
-    }
-    let reply = client.post("/app/body", "text/plain", &vec![b'x'; 9 << 20], false);
-    assert_eq!(reply.status, 413);
-    assert_eq!(client.get("/hello.txt").text(), "hello\n", "the connection stays");
-}
-
-#[test]
-fn a_request_that_waits_delays_no_other() {
-    let (site, kirin) = serve();
-    let mut client = Http2Client::connect(kirin.address());
-    let waiting: Vec<_> = (0..20).map(|_| client.begin("GET", "/app/wait", &[])).collect();
-    for _ in 0..20 {
-        assert_eq!(client.get("/hello.txt").text(), "hello\n");
-    }
-    std::fs::write(site.path("go"), "").expect("write");
-    for pending in waiting {
-        assert_eq!(client.finish(pending).text(), "waited");
-    }
-}
-
-#[test]
-fn informational_responses_come_first() {
-    let (_site, kirin) = serve();
-    let mut client = Http2Client::connect(kirin.address());
-    let pending = client.begin("GET", "/app/hints", &[]);
-    let (hints, status) = client.informational_of(pending);
-    assert_eq!(status, 200);
-    assert_eq!((hints.len(), hints[0].status().as_u16()), (1, 103));
-    assert_eq!(hints[0].headers()["link"], "</a.css>; rel=preload");
-    // 100 comes if the body is needed, and not otherwise.
-    for (target, expected) in [("/app/body", vec![100]), ("/hello.txt", vec![])] {
-        let pending = client.try_begin("POST", target, &[("expect", "100-continue")], false);
-        let mut pending = pending.expect("a request");
-        let _ = pending.stream.send_data(bytes::Bytes::from_static(b"hello"), true);
-        let (informational, _) = client.informational_of(pending);
-        let statuses: Vec<u16> =
-            informational.iter().map(|response| response.status().as_u16()).collect();
-        assert_eq!(statuses, expected, "{target}");
-    }
-}
-
-#[test]
-fn a_response_that_is_cut_is_reset_and_the_connection_stays() {
-    let (_site, kirin) = serve();
-    let mut client = Http2Client::connect(kirin.address());
-    let pending = client.begin("GET", "/app/cut", &[]);
-    let error = client.try_finish(pending).expect_err("a part is not the whole");
-    assert_eq!(error.reason(), Some(Reason::INTERNAL_ERROR), "{error}");
-    assert_eq!(client.get("/hello.txt").text(), "hello\n");
 }
 
 #[test]
@@ -255,33 +188,6 @@ fn a_stream_continues_when_the_window_of_the_connection_opens_again() {
 }
 
 #[test]
-fn a_response_without_content_ends_well_while_the_body_is_still_sent() {
-    let backend = Backend::start(|mut connection| {
-        let Some(head) = connection.read_head() else { return };
-        let status = if head.starts_with("HEAD") { "200 OK" } else { "304 Not Modified" };
-        connection.send(format!("HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n"));
-        connection.wait_for_end();
-    });
-    let site = Site::new();
-    let config = format!(
-        "threads = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
-         [[upstream]]\nname = \"far\"\nservers = [\"http://{}\"]\n\
-         [[route]]\npath = \"/\"\ntry = [\"proxy:far\"]\nrequest_buffering = false\n",
-        backend.address()
-    );
-    let kirin = Kirin::start(&site, &config);
-    let mut connection = Connection::open(kirin.address());
-    for (stream, method) in [(1, "HEAD"), (3, "POST")] {
-        let head = block(&request(method, "/", &[]));
-        connection.send(frame(HEADERS, END_HEADERS, stream, &head));
-        connection.send(frame(DATA, 0, stream, b"a part of the body"));
-        let outcome = connection.outcome_of(stream);
-        assert!(matches!(outcome, Outcome::Answered(..)), "{method}: {outcome:?}\n{connection}");
-    }
-    assert!(!kirin.log().contains("panic"), "{}", kirin.log());
-}
-
-#[test]
 fn a_body_that_stops_behind_its_response_is_given_up_after_some_seconds() {
     let (_site, kirin) = serve();
     let mut connection = Connection::open(kirin.address());
@@ -292,28 +198,6 @@ fn a_body_that_stops_behind_its_response_is_given_up_after_some_seconds() {
     let reset = connection.wait_for("the end of the stream", |frame| frame.is(RST_STREAM, 1));
     assert_eq!(reset.number(0), Some(0), "NO_ERROR\n{connection}");
     assert!(connection.send(get(3, "/hello.txt")).outcome_of(3).ok().is_some(), "{connection}");
-}
-
-#[test]
-fn malformed_requests_are_refused_and_reach_no_application() {
-    let (site, kirin) = serve();
-    let mut client = Http2Client::connect(kirin.address());
-    for (fields, status) in [
-        (&[("host", "other")][..], 400),
-        (&[("host", "test")], 200),
-        (&[("expect", "something")], 417),
-    ] {
-        assert_eq!(client.request("GET", "/hello.txt", fields).status, status, "{fields:?}");
-    }
-    let many: Vec<(&str, &str)> = vec![("x", "y"); 101];
-    assert_eq!(client.request("GET", "/hello.txt", &many).status, 431);
-    let long = format!("/{}", "x".repeat(9000));
-    assert_eq!(client.request("GET", &long, &[]).status, 414);
-    assert_eq!(client.get("/hello.txt").text(), "hello\n");
-    wait_for("the access log", || {
-        let log = std::fs::read_to_string(site.path("access.log")).unwrap_or_default();
-        log.contains("\"GET /hello.txt HTTP/2.0\" 200 6 ").then_some(())
-    });
 }
 
 #[test]

@@ -121,24 +121,6 @@ fn applications_see_the_protocol_and_the_fields() {
     }
 }
 
-#[test]
-fn informational_responses_come_first() {
-    let served = serve(CONFIG);
-    let mut client = served.connect();
-    let reply = client.get("/app/hints");
-    assert_eq!((reply.status(), reply.text()), (200, "done"), "{reply:?}");
-    let hints = json!([[103, [["link", "</a.css>; rel=preload"]]]]);
-    assert_eq!(reply.0["informational"], hints, "{reply:?}");
-    // 100 comes if the body is needed, and not otherwise.
-    for (target, expected) in [("/app/body", json!([[100, []]])), ("/hello.txt", json!([]))] {
-        let reply = Http3Reply(client.ask(&json!({
-            "do": "ask", "method": "POST", "path": target, "text": "hello",
-            "fields": [["expect", "100-continue"]]
-        })));
-        assert_eq!(reply.0["informational"], expected, "{target}: {reply:?}");
-    }
-}
-
 /// Starts Kirin with a server behind all of its paths.
 fn serve_in_front_of(backend: &Backend, more: &str) -> Served {
     let start = CONFIG.split("[[app]]").next().expect("the listener");

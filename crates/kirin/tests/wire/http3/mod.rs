@@ -4,7 +4,7 @@
 //! scripts/install-tools installs them. A missing client fails the test.
 
 mod attacks;
-mod client;
+pub mod client;
 mod clients;
 mod early_data;
 mod ends;

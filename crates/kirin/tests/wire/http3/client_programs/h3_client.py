@@ -42,6 +42,8 @@ class Response:
         self.is_complete, self.reset, self.stopped = False, None, None
         # Takes the body, if it is not None.
         self.sink = None
+        # Keeps the body for the summary, if it is not None.
+        self.whole = None
 
     @property
     def has_ended(self):
@@ -65,8 +67,9 @@ class Response:
         self.length += len(data)
         self.hash.update(data)
         self.start += data[:TEXT - len(self.start)]
-        if self.sink is not None:
-            self.sink += data
+        for place in (self.sink, self.whole):
+            if place is not None:
+                place += data
 
     def summary(self):
         """Returns the response as a dictionary."""
@@ -75,6 +78,7 @@ class Response:
             "trailers": self.trailers, "length": self.length, "sha256": self.hash.hexdigest(),
             "text": self.start.decode("latin-1"), "complete": self.is_complete,
             "reset": self.reset, "stopped": self.stopped,
+            "body": None if self.whole is None else self.whole.hex(),
         }
 
 
@@ -236,13 +240,16 @@ class Commands:
 
     def request(self, command):
         """Sends a request with `method`, `path`, `fields`, `pseudo` and a body. `end` false leaves
-        the body open. `trailers` end it."""
+        the body open. `trailers` end it. With `whole`, its response has the member `body`, in
+        hexadecimal digits."""
         has_body = any(name in command for name in ("text", "hex", "file", "size"))
         trailers, end = command.get("trailers"), command.get("end", True)
         stream = self.client.begin(
             command.get("method", "GET"), command.get("path", "/"), command.get("fields", ()),
             command.get("pseudo", ()), end and not has_body and not trailers,
             command.get("unread", False))
+        if command.get("whole"):
+            self.client.responses[stream].whole = bytearray()
         reply = {"stream": stream}
         if has_body:
             reply |= self.data(command | {"stream": stream, "end": end and not trailers})
