@@ -36,6 +36,7 @@ from comparisons import (
     http2_beside,
     idle_memory,
     idle_memory_http2,
+    idle_memory_http3,
     large_file,
     loops,
     lua_page,
@@ -114,7 +115,7 @@ COMPARISONS: dict[str, Comparison] = {
 OTHERS = {
     one.NAME: one
     for one in (crowd, crowd_python, crowd_ruby, reload, restart, upgrade, http2_beside, idle_memory, idle_memory_http2,
-        slow_attack, hit_ratio, memory_per_item, cache_hit_ratio, cache_machines, origin_purge, origin_idle)
+        idle_memory_http3, slow_attack, hit_ratio, memory_per_item, cache_hit_ratio, cache_machines, origin_purge, origin_idle)
 }
 NAMES = [*COMPARISONS, *OTHERS]
 

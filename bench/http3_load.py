@@ -32,7 +32,7 @@ class Http3Load:
         QPACK depends on the client.
         """
         answer = subprocess.run(
-            [_program(host), "get", _url(server, self.path), "1", "1", "1"],
+            [built(host), "get", url_of(server, self.path), "1", "1", "1"],
             capture_output=True, text=True, timeout=30,
         )  # fmt: skip
         if answer.returncode != 0 or "failed 0" not in answer.stdout.splitlines():
@@ -40,9 +40,9 @@ class Http3Load:
         return len(self.expect)
 
     def run(self, host: Host, server: Server, seconds: float) -> Outcome:
-        how = ["get", _url(server, self.path), str(self.connections), str(self.streams)]
+        how = ["get", url_of(server, self.path), str(self.connections), str(self.streams)]
         if self.streams == 0:
-            how = ["connect", _url(server, self.path), str(self.connections)]
+            how = ["connect", url_of(server, self.path), str(self.connections)]
         return _run(host, how, self.expect, seconds)
 
 
@@ -63,12 +63,12 @@ class KeyExchangeLoad:
         return HttpLoad(self.title, self.expect, self.path, tls=True).prepare(host, server)
 
     def run(self, host: Host, server: Server, seconds: float) -> Outcome:
-        return _run(host, [self.exchange, _url(server, self.path), str(self.connections)], self.expect, seconds)
+        return _run(host, [self.exchange, url_of(server, self.path), str(self.connections)], self.expect, seconds)
 
 
 def _run(host: Host, how: list[str], expect: bytes, seconds: float) -> Outcome:
     """Runs the generator, and checks what it has got."""
-    command = host.load_command(_program(host), *how, f"{max(1, round(seconds))}")
+    command = host.load_command(built(host), *how, f"{max(1, round(seconds))}")
     values = dict(line.split() for line in run_generator(command, seconds).splitlines())
     requests, failed = int(values["requests"]), int(values["failed"])
     failure = f"{failed} failed" if failed else ""
@@ -79,18 +79,19 @@ def _run(host: Host, how: list[str], expect: bytes, seconds: float) -> Outcome:
     )
 
 
-def _url(server: Server, path: str) -> str:
+def url_of(server: Server, path: str) -> str:
+    """Returns the URL of a path on a server with TLS."""
     return f"https://127.0.0.1:{server.port}{path}"
 
 
-def _program(host: Host) -> Path:
+def built(host: Host) -> Path:
     """Returns the generator, which is built the first time."""
     program = host.directory / "h3load"
     if not program.exists():
-        built = subprocess.run(
+        done = subprocess.run(
             ["go", "build", "-o", program, "."], cwd=BENCH / "h3load", capture_output=True, text=True,
             timeout=BUILD_SECONDS,
         )  # fmt: skip
-        if built.returncode != 0:
-            raise BenchError(f"h3load cannot be built: {built.stderr}")
+        if done.returncode != 0:
+            raise BenchError(f"h3load cannot be built: {done.stderr}")
     return program

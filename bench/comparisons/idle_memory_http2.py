@@ -7,7 +7,7 @@ server is read while they are open.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import certificate
@@ -85,28 +85,50 @@ NOTES = (
 
 def run(host: Host, entrants: Sequence[Entrant], progress: TextIO) -> tuple[str, dict[str, str]]:
     """Returns the table with the budgets, and the description of each server."""
-    counts = [max(LEAST_HELD, round(count * host.scale)) for count in HELD]
+
+    def hold(server: Server, count: int, entrant: Entrant) -> int:
+        return _hold(host, server, count, entrant in OVER_TLS)
+
+    table, about, each = held_table(NAME, host, entrants, HELD, hold, progress)
+    budgets = [
+        budget(entrant.row, each[entrant.row], LIMIT_BYTES[entrant in OVER_TLS])
+        for entrant in entrants
+        if entrant.peer == "kirin" and entrant.row in each
+    ]
+    return "\n\n".join([table, *budgets]), about
+
+
+def held_table(
+    name: str,
+    host: Host,
+    entrants: Sequence[Entrant],
+    numbers: Sequence[int],
+    hold: Callable[[Server, int, Entrant], int],
+    progress: TextIO,
+) -> tuple[str, dict[str, str], dict[str, float]]:
+    """Returns the table of the memory with these numbers of connections, the description of each server,
+    and the bytes of a connection by row. `hold` returns the memory while so many are open.
+    """
+    counts = [max(LEAST_HELD, round(count * host.scale)) for count in numbers]
     header = ["server", "at start", *(f"{count:,} held" for count in counts), "per connection", "per further connection", "in all"]
-    body, about, budgets = [], {}, []
+    body, about, bytes_of_each = [], {}, {}
     for entrant in entrants:
-        tls = entrant in OVER_TLS
         server = entrant.start(host)
         about[entrant.row] = server.about
         try:
-            _hold(host, server, 1, tls)  # The first request may load things.
+            hold(server, 1, entrant)  # The first request may load things.
             start = measure.settled_bytes(server.roots)
-            steps = [Held(count, _hold(host, server, count, tls)) for count in counts]
+            steps = [Held(count, hold(server, count, entrant)) for count in counts]
         except BenchError as error:
             body.append([f"{entrant.row} — **failed**: {error}", *[""] * (len(header) - 1)])
             continue
         finally:
             host.stop_all()
         memory, each = memory_cells(start, steps)
-        print(f"{NAME}: {entrant.row}: {each[0]:,.0f} bytes per connection", file=progress, flush=True)
+        print(f"{name}: {entrant.row}: {each[0]:,.0f} bytes per connection", file=progress, flush=True)
         body.append([entrant.row, *memory])
-        if entrant.peer == "kirin":
-            budgets.append(budget(entrant.row, max(each), LIMIT_BYTES[tls]))
-    return "\n\n".join([grid(header, body), *budgets]), about
+        bytes_of_each[entrant.row] = max(each)
+    return grid(header, body), about, bytes_of_each
 
 
 def budget(row: str, each: float, limit: int) -> str:

@@ -3,7 +3,8 @@
 //
 //	h3load get URL CONNECTIONS STREAMS SECONDS   connections are kept
 //	h3load connect URL CONNECTIONS SECONDS       a connection for each request
-//	h3load hold URL CONNECTIONS SECONDS          connections with one request, which are then idle
+//	h3load hold URL CONNECTIONS 0                connections with one request, which are idle until
+//	                                             the end of the standard input
 //	h3load x25519 URL CONNECTIONS SECONDS        HTTP/1.1 over TLS, a full handshake for each request
 //	h3load hybrid URL CONNECTIONS SECONDS        the same by X25519MLKEM768
 package main
@@ -116,6 +117,35 @@ func clients(count int) []*http.Client {
 	return clients
 }
 
+// Opens connections with one request each, and says at the end how many the server has left open.
+func hold(url string, connections int) {
+	var done record
+	var held []*quic.Conn
+	for range connections {
+		transport := transport()
+		transport.Dial = func(
+			ctx context.Context, address string, config *tls.Config, how *quic.Config,
+		) (*quic.Conn, error) {
+			connection, err := quic.DialAddr(ctx, address, config, how)
+			if err == nil {
+				held = append(held, connection)
+			}
+			return connection, err
+		}
+		get(&http.Client{Transport: transport}, url, &done)
+	}
+	fmt.Println("holding", len(done.took))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	open := 0
+	for _, connection := range held {
+		if connection.Context().Err() == nil {
+			open++
+			_ = connection.CloseWithError(0x100, "")
+		}
+	}
+	fmt.Println("open", open, "closed", connections-open)
+}
+
 func main() {
 	if len(os.Args) < 5 {
 		fmt.Fprintln(os.Stderr, "h3load get|connect|hold|x25519|hybrid URL CONNECTIONS [STREAMS] SECONDS")
@@ -146,14 +176,7 @@ func main() {
 		})
 		report(records, began)
 	case "hold":
-		var done record
-		for _, client := range clients(connections) {
-			get(client, url, &done)
-		}
-		fmt.Println("held", len(done.took))
-		ctx, cancel := context.WithTimeout(context.Background(), seconds)
-		defer cancel()
-		<-ctx.Done()
+		hold(url, connections)
 	default:
 		fmt.Fprintln(os.Stderr, "h3load: unknown mode", mode)
 		os.Exit(2)
