@@ -3,6 +3,9 @@
 //!
 //! All event loops share it. While there is none, a request pays for one load. Routes are found by
 //! their numbers, which stay over reloads ([`RouteNames`]).
+//!
+//! An operator's request may have the names of the configuration that a reload is replacing. So the
+//! routes of the last reload are held, too, whatever names a request brings.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,10 +23,18 @@ use crate::routing::route_names::{RouteName, RouteNames};
 pub struct OperatorMaintenance {
     /// Whether any route is in maintenance.
     is_used: AtomicBool,
-    /// In the order in which they have begun.
-    begun: Mutex<Vec<(HeldRoutes, Arc<Maintenance>)>>,
+    begun: Mutex<BegunMaintenance>,
     /// The same by the numbers of the routes. Of several for a route, the last has begun last.
     by_route: RwLock<HashMap<u32, Arc<Maintenance>, RandomState>>,
+}
+
+/// What operators have begun, and for which routes.
+#[derive(Debug, Default)]
+struct BegunMaintenance {
+    /// In the order in which they have begun.
+    list: Vec<(HeldRoutes, Arc<Maintenance>)>,
+    /// The routes since the last reload. None before the first one.
+    names: RouteNames,
 }
 
 /// The routes that an operator names.
@@ -66,24 +77,24 @@ impl OperatorMaintenance {
             return false;
         }
         let mut begun = self.begun.lock();
-        begun.retain(|(present, _)| *present != held);
-        begun.push((held, Arc::new(maintenance)));
-        self.replace(numbers(&begun, names));
+        begun.list.retain(|(present, _)| *present != held);
+        begun.list.push((held, Arc::new(maintenance)));
+        self.replace(begun.numbers_with(names));
         true
     }
 
     /// Ends the maintenance of exactly these routes. Returns whether there was one.
     pub fn end(&self, held: &HeldRoutes, names: &RouteNames) -> bool {
         let mut begun = self.begun.lock();
-        let before = begun.len();
-        begun.retain(|(present, _)| present != held);
-        self.replace(numbers(&begun, names));
-        begun.len() < before
+        let before = begun.list.len();
+        begun.list.retain(|(present, _)| present != held);
+        self.replace(begun.numbers_with(names));
+        begun.list.len() < before
     }
 
     /// Returns all maintenance, in the order in which it has begun.
     pub fn list(&self) -> Vec<(HeldRoutes, Arc<Maintenance>)> {
-        self.begun.lock().clone()
+        self.begun.lock().list.clone()
     }
 
     /// Returns whether any route is in maintenance.
@@ -99,9 +110,10 @@ impl OperatorMaintenance {
 
     /// Holds the routes of another configuration, too, before it comes into force.
     pub fn include(&self, names: &RouteNames) {
-        let begun = self.begun.lock();
+        let mut begun = self.begun.lock();
+        begun.names.include(names);
         let mut by_route = self.by_route.read().clone();
-        by_route.extend(numbers(&begun, names));
+        by_route.extend(numbers(&begun.list, names));
         self.replace(by_route);
     }
 
@@ -115,7 +127,8 @@ impl OperatorMaintenance {
     ) -> Vec<HeldRoutes> {
         let mut begun = self.begun.lock();
         let mut ended = Vec::new();
-        begun.retain(|(held, _)| {
+        begun.names = names.clone();
+        begun.list.retain(|(held, _)| {
             let mut of_routes = names.iter().filter(|(_, name)| held.has(name)).peekable();
             let stays = of_routes.peek().is_some()
                 && (held.route.is_none() || !of_routes.any(|(number, _)| is_overridden(number)));
@@ -124,7 +137,7 @@ impl OperatorMaintenance {
             }
             stays
         });
-        self.replace(numbers(&begun, names));
+        self.replace(numbers(&begun.list, names));
         ended
     }
 
@@ -132,6 +145,15 @@ impl OperatorMaintenance {
         let is_used = !by_route.is_empty();
         *self.by_route.write() = by_route;
         self.is_used.store(is_used, Ordering::Relaxed);
+    }
+}
+
+impl BegunMaintenance {
+    /// Returns the routes that are in maintenance, of `names` and of the last reload.
+    fn numbers_with(&self, names: &RouteNames) -> HashMap<u32, Arc<Maintenance>, RandomState> {
+        let mut by_route = numbers(&self.list, names);
+        by_route.extend(numbers(&self.list, &self.names));
+        by_route
     }
 }
 

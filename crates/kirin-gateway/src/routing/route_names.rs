@@ -34,6 +34,11 @@ impl RouteNames {
         self.0.iter().map(|(number, name)| (*number, name))
     }
 
+    /// Adds the names of other routes. A number is that of one route for ever.
+    pub fn include(&mut self, other: &RouteNames) {
+        self.0.extend(other.0.iter().map(|(number, name)| (*number, name.clone())));
+    }
+
     /// Returns the labels of the sites of all routes.
     pub fn sites(&self) -> impl Iterator<Item = &str> {
         self.0.values().map(|name| name.site.as_str())

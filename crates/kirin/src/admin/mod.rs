@@ -262,12 +262,14 @@ impl Admin {
         if let Some(refusal) = refusal_of_body(request) {
             return Answer::Now(refusal);
         }
-        let parts = self.current();
+        let admin = self.clone();
         Answer::later(move |body| async move {
             let body = match read(body).await {
                 Ok(body) => body,
                 Err(status) => return Response::error(status),
             };
+            // A reload may have replaced the parts while the body came.
+            let parts = admin.current();
             match serde_json::from_slice::<T>(&body) {
                 Err(error) => text(StatusCode::BAD_REQUEST, &format!("{error}\n")),
                 Ok(change) => match apply(&parts, change).await {

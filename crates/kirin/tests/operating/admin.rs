@@ -41,7 +41,8 @@ fn left(memcached: &mut Memcached) -> Vec<&'static str> {
     ["/a", "/b", "/c/1", "/d"].into_iter().filter(|key| memcached.get(key).is_some()).collect()
 }
 
-fn admin_address(kirin: &Kirin) -> SocketAddr {
+/// Returns the address of the admin listener on TCP.
+pub fn admin_address(kirin: &Kirin) -> SocketAddr {
     wait_for("the admin listener", || {
         let log = kirin.log();
         let (_, rest) = log.split_once("admin on http://")?;

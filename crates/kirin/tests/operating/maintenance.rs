@@ -2,6 +2,7 @@
 
 use kirin_tests::{Client, Kirin, Site};
 
+use crate::admin::admin_address;
 use crate::reload::{Served, printed};
 
 const CONFIG: &str = r#"
@@ -108,6 +109,33 @@ fn a_reload_keeps_maintenance_unless_the_file_says_something_else() {
     served.reload(without_b);
     served.reload(&serves);
     assert_eq!(statuses(&served), [200, 200, 404, 200]);
+}
+
+#[test]
+fn a_request_for_maintenance_that_a_reload_overtakes_holds_the_new_routes() {
+    let config = format!("{CONFIG}[admin]\naddress = \"127.0.0.1:0\"\n");
+    let site = Site::new().with("public/index.html", "index").with("public/x/index.html", "new");
+    let served = Served::start(site, &config);
+    let body = r#"{"action": "on", "site": "b.test"}"#;
+    let admin = admin_address(&served.kirin);
+    let mut operator = Client::connect(admin);
+    operator.send(format!(
+        "POST /maintenance HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    ));
+    // Kirin has the head now, and waits for the body.
+    operator.read_until(b"100 Continue\r\n\r\n");
+    served.write(&format!("{config}[[site.route]]\npath = \"/x/\"\ntry = [\"files:public\"]\n"));
+    printed(&served.command(&["reload", "--admin", &admin.to_string()]));
+    assert_eq!(get(&served.kirin, "b.test", "/x/"), (200, "new".into()));
+    let reply = operator.send(body).read_reply();
+    assert_eq!(
+        (reply.status, reply.text().as_str()),
+        (200, "site b.test is in maintenance: clients get 503\n")
+    );
+    assert_eq!(get(&served.kirin, "b.test", "/").0, 503);
+    assert_eq!(get(&served.kirin, "b.test", "/x/").0, 503);
 }
 
 #[test]
