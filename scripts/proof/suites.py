@@ -51,7 +51,7 @@ def check(root, cargo):
     ]
 
 
-def lint(root):
+def lint(root, cargo):
     """Returns the checks of everything that is no Rust, and of the house rules."""
     commands = {
         "dependencies": ["python3", "-B", "scripts/deny"],
@@ -61,10 +61,14 @@ def lint(root):
         "comments": ["python3", "-B", "scripts/comment-lint"],
         "security": ["python3", "-B", "scripts/security-promises"],
     }
-    return [
+    jobs = [
         Job("lint", name, command, root, limit=300, needs_home=True)
         for name, command in commands.items()
     ]
+    # Beside the build of the workspace, which has checked the same crates of the registry.
+    targets = [cargo, "check", "-q", "--locked", "--manifest-path", "fuzz/Cargo.toml"]
+    targets += ["--no-default-features", "--target-dir", "target"]
+    return [*jobs, Job("lint", "fuzz targets", targets, root, limit=900, needs_home=True)]
 
 
 def units(programs):
@@ -149,11 +153,13 @@ def long(programs, root, cargo):
     names = listed(root, LONG_LIST)
     loom = [cargo, "test", "-p", "kirin-ring", "--features", "loom", "--lib"]
     fuzz = ["scripts/fuzz", "--runs", "20000"]
+    fuzz_tests = ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", "fuzz/tests"]
     machines = ["bench/contest_machines.py", "--quick", "--build"]
     measuring = ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", "bench"]
     jobs = [
         Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
         Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),
+        Job("long", "fuzzing of a planted bug", fuzz_tests, root, limit=900, needs_home=True),
         Job("long", "instructions", ["bench/instructions.py", "--build"], root, limit=1800, needs_home=True),
         Job("long", "training", ["bench/training.py", "--requests", "64"], root),
         Job("long", "the measuring", measuring, root, limit=300),
