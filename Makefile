@@ -24,7 +24,7 @@ quick: ## A first look: format, clippy, unit tests of what has changed, a smoke 
 test: prepare ## Everything that can be wrong, within minutes
 	scripts/run-tests check lint units programs sockets perl python ruby browser tutorial
 
-test-long: prepare ## What takes too long for each change: packages, applications, guides, examples, random kills, fuzzing
+test-long: prepare ## What takes too long for each change: packages, applications, guides, examples, random kills, all orders of threads, fuzzing
 	scripts/install-packages test-long
 	scripts/run-tests long docs
 

@@ -15,6 +15,8 @@ PROCESS_A_TEST = (
 # Programs that start applications, which run once more over sockets, without the ring.
 APPLICATIONS = ("kirin/apps", "kirin-workers/suite")
 WITHOUT_RING = {"KIRIN_RING": "0"}
+# The crates whose locks and atomics loom tests in all orders of threads. kirin-ring has its own.
+WITH_ORDERS = ("kirin-balance", "kirin-gateway", "kirin-store", "kirin-workers")
 # The tests against a real server behind the store.
 OF_THE_ORIGIN = "kirin-origin/suite"
 # What several machines share by that server.
@@ -145,19 +147,25 @@ def smoke(programs, root):
 
 def long(programs, root, cargo):
     """Returns what takes too long for each change: the tests of `scripts/long-tests` with and
-    without the ring, random kills in full, all orders of the ring's threads, property tests with
-    more cases, with Valkey, fuzzing, the instructions of requests, the training of a release, and the
+    without the ring, random kills in full, all orders of threads and whether they find planted
+    bugs, property tests with more cases, with Valkey, fuzzing, the instructions of requests, the training of a release, and the
     memo example on three machines."""
     chosen = [program for program in programs if program.name.startswith(PROCESS_A_TEST)]
     applications = [program for program in programs if program.name in APPLICATIONS]
     names = listed(root, LONG_LIST)
     loom = [cargo, "test", "-p", "kirin-ring", "--features", "loom", "--lib"]
+    orders = [cargo, "test", "--lib", "--features", ",".join(f"{name}/loom" for name in WITH_ORDERS)]
+    for name in WITH_ORDERS:
+        orders += ["-p", name]
+    orders.append("loom_tests")
     fuzz = ["scripts/fuzz", "--runs", "20000"]
     fuzz_tests = ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", "fuzz/tests"]
     machines = ["bench/contest_machines.py", "--quick", "--build"]
     measuring = ["python3", "-B", "-m", "unittest", "discover", "-q", "-s", "bench"]
     jobs = [
         Job("long", "orders of the ring's threads", loom, root, limit=1800, needs_home=True),
+        Job("long", "orders of threads", orders, root, limit=1800, needs_home=True),
+        Job("long", "planted bugs", ["scripts/planted-bugs"], root, limit=1800, needs_home=True),
         Job("long", "fuzzing", fuzz, root, limit=1800, needs_home=True),
         Job("long", "fuzzing of a planted bug", fuzz_tests, root, limit=900, needs_home=True),
         Job("long", "instructions", ["bench/instructions.py", "--build"], root, limit=1800, needs_home=True),

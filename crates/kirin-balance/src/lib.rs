@@ -19,6 +19,9 @@ mod ejection;
 mod fair_queue;
 mod health;
 mod latency;
+#[cfg(feature = "loom")]
+#[cfg(test)]
+mod loom_tests;
 mod operator;
 mod queue;
 mod rendezvous;

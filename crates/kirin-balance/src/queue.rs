@@ -15,11 +15,11 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use kirin_sync::Mutex;
+use kirin_sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use tokio::sync::oneshot;
 
 use crate::attempt::Attempt;

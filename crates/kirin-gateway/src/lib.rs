@@ -10,6 +10,9 @@
 mod doubling_tests;
 pub mod explanation;
 pub mod filters;
+#[cfg(feature = "loom")]
+#[cfg(test)]
+mod loom_tests;
 pub mod pages;
 pub mod places;
 pub mod purge;

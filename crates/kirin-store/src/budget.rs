@@ -1,6 +1,6 @@
 //! The budget of the store: how much memory it may take, and how much it takes.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use kirin_sync::atomic::{AtomicUsize, Ordering};
 
 /// The bytes that the store may take, and the bytes that it takes.
 #[derive(Debug)]

@@ -24,6 +24,9 @@ mod hand_over;
 mod inspect;
 mod invalidation;
 mod items;
+#[cfg(feature = "loom")]
+#[cfg(test)]
+mod loom_tests;
 mod memory;
 mod namespace;
 mod snapshot;

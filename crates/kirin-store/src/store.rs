@@ -3,10 +3,10 @@
 use std::hash::BuildHasher;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use foldhash::quality::RandomState;
-use parking_lot::{RwLock, RwLockWriteGuard};
+use kirin_sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use kirin_sync::{RwLock, RwLockWriteGuard};
 
 use crate::budget::Budget;
 use crate::config::StoreConfig;
@@ -98,7 +98,12 @@ impl DerefMut for ShardGuard<'_> {
 impl Store {
     /// Creates an empty store.
     pub fn new(config: StoreConfig) -> Store {
-        let (hasher, page_bytes) = (RandomState::default(), config.page_bytes());
+        Store::with_hasher(config, RandomState::default())
+    }
+
+    /// Creates an empty store whose keys have the hashes of `hasher`.
+    pub(crate) fn with_hasher(config: StoreConfig, hasher: RandomState) -> Store {
+        let page_bytes = config.page_bytes();
         let shards = (0..config.shard_count())
             .map(|_| LockedShard {
                 shard: RwLock::new(Shard::new(hasher.clone(), page_bytes)),

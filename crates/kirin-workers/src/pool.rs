@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use kirin_balance::{ClientKey, FairQueue, Ticket};
-use parking_lot::Mutex;
+use kirin_sync::Mutex;
 use tokio::sync::oneshot;
 
 /// How much later a request may have come and still overtake another one, if the worker belongs to
@@ -288,6 +288,10 @@ impl<W: Pooled> Drop for Wait<W> {
     }
 }
 
+#[cfg(feature = "loom")]
+#[cfg(test)]
+#[path = "pool_loom_tests.rs"]
+mod loom_tests;
 #[cfg(test)]
 #[path = "pool_tests.rs"]
 mod tests;

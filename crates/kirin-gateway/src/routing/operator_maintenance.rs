@@ -10,10 +10,10 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use foldhash::fast::RandomState;
-use parking_lot::{Mutex, RwLock};
+use kirin_sync::atomic::{AtomicBool, Ordering};
+use kirin_sync::{Mutex, RwLock};
 
 use crate::routing::access::Maintenance;
 use crate::routing::route_names::{RouteName, RouteNames};

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
+use kirin_sync::Mutex;
+use kirin_sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock::Now;
 use crate::hand_over::changed_keys::{ChangedKeys, PendingBytes};

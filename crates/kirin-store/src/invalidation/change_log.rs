@@ -25,9 +25,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-use parking_lot::Mutex;
+use kirin_sync::Mutex;
+use kirin_sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::config::TAG_LIMIT_BYTES;
 

@@ -1,9 +1,9 @@
 //! The store's use of the [`ChangeLog`](crate::invalidation::change_log::ChangeLog).
 
 use std::hash::BuildHasher;
-use std::sync::atomic::{Ordering, fence};
 
 use foldhash::HashMap;
+use kirin_sync::atomic::{Ordering, fence};
 
 use crate::hand_over::frame::Invalidated;
 use crate::invalidation::change_log::{Change, Moment};

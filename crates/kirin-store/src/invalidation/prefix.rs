@@ -7,10 +7,9 @@
 //! The sweep applies the entries to the items and then drops them ([`PrefixTable::retire`]). So the
 //! table is empty most of the time. It never holds more than [`PREFIX_LIMIT`] entries.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use foldhash::HashMap;
-use parking_lot::RwLock;
+use kirin_sync::RwLock;
+use kirin_sync::atomic::{AtomicU64, Ordering};
 
 use crate::invalidation::state::{Invalidation, ItemState};
 

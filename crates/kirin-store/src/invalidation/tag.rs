@@ -9,11 +9,11 @@
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use foldhash::quality::RandomState;
 use hashbrown::HashTable;
-use parking_lot::RwLock;
+use kirin_sync::RwLock;
+use kirin_sync::atomic::{AtomicU64, Ordering};
 
 use crate::budget::Budget;
 use crate::invalidation::state::{Invalidation, ItemState};

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use kirin_http::body::{BodyStream, StreamError};
 use kirin_http::byte_range::ByteRange;
-use parking_lot::Mutex;
+use kirin_sync::Mutex;
 
 /// The bytes that are read ahead of the fastest reader, if the body is not stored.
 const AHEAD_BYTES: u64 = 64 * 1024;

@@ -8,12 +8,12 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
 use kirin_cache::Unstorable;
 use kirin_origin::Lease;
-use parking_lot::Mutex;
+use kirin_sync::Mutex;
+use kirin_sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 use super::shared_response::SharedResponse;
