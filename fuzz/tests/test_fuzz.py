@@ -1,4 +1,5 @@
 """Tests of scripts/fuzz with a target that has a bug."""
+import base64
 import os
 import re
 import shlex
@@ -67,6 +68,17 @@ class Fuzz(unittest.TestCase):
         status, output = fuzz("--runs", "1", "planted")
         self.assertNotEqual(status, 0, output)
         self.assertIn(BUG, output)
+
+    def test_shrinking_keeps_the_inputs_that_reach_other_code(self):
+        for name, content in (("one", b"other"), ("two", b"another"), ("first", b"K"), ("third", b"KIR")):
+            status, output = fuzz("--keep", file(name, content), "planted")
+            self.assertEqual(status, 0, output)
+        status, output = fuzz("--shrink", "planted")
+        self.assertEqual(status, 0, output)
+        with open(os.path.join(COPY, "kept", "planted"), encoding="ascii") as kept:
+            inputs = sorted(base64.b64decode(line) for line in kept)
+        # These also reach what the others reach.
+        self.assertEqual(inputs, [b"K", b"KIR"])
 
     def test_a_wrong_use_says_what_is_missing(self):
         status, output = fuzz("--input", file("good", b"KIRI"))
