@@ -12,6 +12,7 @@ use crate::default::{defaults, whole_seconds};
 use crate::name::check_name;
 use crate::preload::PreloadKey;
 use crate::source::{ConfigError, ConfigSource, ErrorCollector};
+use crate::trial::{TrialSection, check_trial};
 use crate::units::{ByteSize, Milliseconds, Number, Seconds};
 use crate::written::Written;
 
@@ -91,6 +92,10 @@ pub struct AppSection {
     /// slot. `"0B"` is for none: then everything goes over sockets. Default: four slots for each
     /// worker and 64 more.
     pub shared_memory: Option<Written<ByteSize>>,
+    /// How new code is tried after a reload, such as `{ share = "5%", time = "2m" }`. It serves a
+    /// part of the visitors beside the old code. Then it serves everybody, or it is given up if it
+    /// does worse ([trial.md](trial.md)). Default: new code serves everybody at once.
+    pub trial: Option<TrialSection>,
     /// The directories from which the application may send files by name, with `X-Sendfile`. Files
     /// that the application has opened itself and returns as its response need none. Default: none.
     #[serde(default)]
@@ -143,6 +148,9 @@ pub fn check_app(
     let sendfile_roots = errors.keep(sendfile_roots.collect::<Result<_, ConfigError>>());
     let slow = section.slow.as_ref().map(|slow| check_slow(section, slow, source));
     let slow = errors.keep(slow.transpose());
+    let trial = section.trial.as_ref();
+    let trial = trial.map(|trial| check_trial(trial, section.deadline.into(), source));
+    let trial = errors.keep(trial.transpose());
     let shared_memory_bytes = section.shared_memory.as_ref();
     let shared_memory_bytes =
         shared_memory_bytes.map(|memory| check_shared_memory(section, memory, source));
@@ -165,6 +173,7 @@ pub fn check_app(
         max_memory_bytes: section.max_memory.map(|size| size.0),
         body_limit_bytes: section.body_limit.0,
         shared_memory_bytes: shared_memory_bytes?,
+        trial: trial?,
         sendfile_roots: sendfile_roots?,
         ..AppConfig::new(section.name.as_str(), code)
     })

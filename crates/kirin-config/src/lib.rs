@@ -71,6 +71,7 @@ pub mod target;
 mod text_file;
 mod tls;
 mod traces;
+mod trial;
 mod unique;
 mod unit_suggestion;
 mod units;

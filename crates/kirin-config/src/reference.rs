@@ -36,7 +36,7 @@ listener for operators.
 ";
 
 /// The sections: heading, type, and what stands before its keys.
-const SECTIONS: [(&str, &str, &str); 20] = [
+const SECTIONS: [(&str, &str, &str); 21] = [
     ("`[[listener]]`: an address", "ListenerSection", "listener."),
     ("`[listener.tls]`: https on a listener", "TlsSection", "listener.tls."),
     (
@@ -54,6 +54,7 @@ const SECTIONS: [(&str, &str, &str); 20] = [
     ("`[admin]`: a listener for operators", "AdminSection", "admin."),
     ("`[traces]`: where traces of requests go", "TracesSection", "traces."),
     ("`[[app]]`: an application", "AppSection", "app."),
+    ("`trial` of an application", "TrialSection", "app.trial."),
     (
         "`[open_file_cache]`: what is remembered of files",
         "OpenFileCacheSection",

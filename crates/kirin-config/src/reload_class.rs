@@ -90,6 +90,8 @@ const TABLE: &[KeyGroup] = &[
     group("traces", AtOnce, "endpoint sample service", ""),
     group("app", AtOnce, "name", "an application with another name is another application"),
     group("app", AtOnce, "workers", "in the generation that serves"),
+    group("app", AtOnce, "trial", "for the next trial"),
+    group("app.trial", AtOnce, "share time", "for the next trial"),
     group("app", NewGeneration, "load interpreter adapter directory preload env", ""),
     group("app", NewGeneration, "queue queue_wait deadline slow start_limit body_limit", ""),
     group("app", NewGeneration, "sendfile max_requests max_age max_memory shared_memory", ""),

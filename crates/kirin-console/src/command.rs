@@ -35,6 +35,8 @@ pub enum ConsoleCommand {
   kirin reload                      reads the configuration, certificates and password files again
   kirin reload --dry-run            only prints what would change
   kirin reload --app web            also loads the application again, without losing a request
+  kirin reload --promote            lets new code that is on trial serve everybody
+  kirin reload --give-up            gives new code that is on trial up
 It prints what has changed. If anything is wrong, nothing changes, and the exit status is 1.")]
     Reload(ReloadArgs),
     /// Print what `kirin reload` would change

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use clap::Args;
 use kirin_config::ConfigSource;
-use kirin_observe::reload::{ReloadWish, Reloaded};
+use kirin_observe::reload::{BegunTrial, ReloadWish, Reloaded};
 use serde_json::json;
 
 use crate::number::within;
 use crate::print::print;
 use crate::running::RunningKirin;
 use crate::running::target::without_conflict;
+use crate::units::duration;
 use crate::upgrade::{has_other_program, upgrade};
 
 /// How long the command waits by default, in seconds. An application may take its time to load.
@@ -23,7 +24,7 @@ pub struct ReloadArgs {
     /// Load all applications again, too: their code may have changed
     #[arg(long)]
     apps: bool,
-    /// Load this application again, too. Can be repeated
+    /// Load this application again, too, or decide about its trial. Can be repeated
     #[arg(long = "app", value_name = "NAME", conflicts_with = "apps")]
     names: Vec<String>,
     /// Only print what would change
@@ -32,6 +33,12 @@ pub struct ReloadArgs {
     /// Upgrade instead, if the program file is another one than the running program
     #[arg(long, conflicts_with = "dry_run")]
     or_upgrade: bool,
+    /// Let the new code that is on trial serve everybody at once
+    #[arg(long, conflicts_with_all = ["give_up", "apps", "dry_run", "or_upgrade"])]
+    promote: bool,
+    /// Give the new code that is on trial up
+    #[arg(long, conflicts_with_all = ["apps", "dry_run", "or_upgrade"])]
+    give_up: bool,
     /// Wait at most this many seconds; Kirin goes on after that
     #[arg(long, value_name = "SECONDS", default_value_t = WAIT_SECONDS,
           value_parser = within::<u64>(1, 86400))]
@@ -49,7 +56,12 @@ pub struct DiffArgs {
 
 /// Carries out `kirin reload`.
 pub fn run(arguments: &ReloadArgs) -> Result<(), String> {
-    let ReloadArgs { apps, names, dry_run, or_upgrade, timeout, at } = arguments;
+    let ReloadArgs { apps, names, dry_run, or_upgrade, promote, give_up, timeout, at } = arguments;
+    if *promote || *give_up {
+        let decision = if *promote { "promote" } else { "give_up" };
+        let change = json!({ "decision": decision, "apps": names });
+        return print(&at.find()?.post_change("/trial", &change)?);
+    }
     if *or_upgrade {
         let target = at.find().map_err(|error| all_errors(at).unwrap_or(error))?;
         if has_other_program(&target)? {
@@ -84,7 +96,7 @@ fn all_errors(at: &RunningKirin) -> Option<String> {
 }
 
 fn describe(reloaded: &Reloaded, is_dry_run: bool) -> String {
-    let Reloaded { changes, apps } = reloaded;
+    let Reloaded { changes, apps, trials } = reloaded;
     let mut lines: Vec<String> = changes.clone();
     if changes.is_empty() {
         lines.push("the configuration is the same".to_owned());
@@ -94,6 +106,14 @@ fn describe(reloaded: &Reloaded, is_dry_run: bool) -> String {
         false => ("loaded again", "reloaded"),
     };
     lines.extend(apps.iter().map(|app| format!("app `{app}`: {loaded}")));
+    lines.extend(trials.iter().map(|trial| {
+        let BegunTrial { app, percent, time_seconds } = trial;
+        let time = duration(*time_seconds);
+        format!(
+            "app `{app}`: the new code is on trial with {percent}% of the visitors for {time}; \
+             `kirin status` shows both"
+        )
+    }));
     lines.push(end.to_owned());
     lines.push(String::new());
     lines.join("\n")

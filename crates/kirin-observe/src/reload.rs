@@ -21,4 +21,18 @@ pub struct Reloaded {
     pub changes: Vec<String>,
     /// The applications that were loaded again.
     pub apps: Vec<String>,
+    /// Those of them whose new code is on trial.
+    #[serde(default)]
+    pub trials: Vec<BegunTrial>,
+}
+
+/// A trial of new code that has begun.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct BegunTrial {
+    /// The application.
+    pub app: String,
+    /// The part of the visitors that get the new code.
+    pub percent: f64,
+    /// How long it lasts.
+    pub time_seconds: u64,
 }

@@ -10,7 +10,7 @@ use kirin_gateway::routing::operator_maintenance::HeldRoutes;
 use kirin_origin::{OriginState, StoreOrigin};
 use kirin_proxy::{Availability, ServerStatus, Upstream};
 use kirin_server::{Block, network_name};
-use kirin_workers::{App, AppState, RingStatus, SlowRequest};
+use kirin_workers::{App, AppState, RingStatus, SlowRequest, TrialEnd, TrialReport, TrialSide};
 use serde_json::{Map, Value, json};
 
 use crate::observed::ObservedParts;
@@ -201,8 +201,46 @@ fn status_of(app: &App) -> Value {
         "waiting_requests": app.waiting_requests(),
         "rings": app.ring_status().iter().map(status_of_ring).collect::<Vec<_>>(),
         "counters": counters,
+        "trial": app.trial(Instant::now()).as_ref().map(status_of_trial),
         "profile_samples": app.profile_samples(),
         "slow_requests": app.slow_requests().iter().map(status_of_slow).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns a trial: the one that is going on, or the last one.
+fn status_of_trial(trial: &TrialReport) -> Value {
+    let state = match &trial.end {
+        None => "running",
+        Some(TrialEnd { is_promoted: true, .. }) => "promoted",
+        Some(TrialEnd { is_promoted: false, .. }) => "given up",
+    };
+    json!({
+        "state": state,
+        "reason": trial.end.as_ref().map(|end| &end.reason),
+        "share": format!("{}%", trial.config.percent),
+        "time_seconds": trial.config.time.as_secs(),
+        "lasted_seconds": trial.lasted.as_secs(),
+        "new": status_of_side(&trial.new),
+        "old": status_of_side(&trial.old),
+    })
+}
+
+fn status_of_side(side: &TrialSide) -> Value {
+    let milliseconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1000.0);
+    json!({
+        "generation": side.generation,
+        "requests": side.requests,
+        "failures": side.failures(),
+        "errors": side.errors,
+        "lost": side.lost,
+        "overdue": side.overdue,
+        "refused": side.refused,
+        "failing_visitors": side.failing_visitors,
+        "slow_visitors": side.slow_visitors,
+        "crashes": side.crashes,
+        "median_ms": milliseconds(side.median),
+        "usual_ms": milliseconds(side.usual),
+        "worker_bytes": side.worker_bytes,
     })
 }
 

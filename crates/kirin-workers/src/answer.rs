@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kirin_balance::ClientKey;
 use kirin_cgi::{MetaVariables, RequestBlock};
@@ -20,25 +20,31 @@ use crate::exchange::{Failure, WorkerRequest, exchange};
 use crate::parsed;
 use crate::pool::{Acquired, Refused};
 use crate::ring_exchange;
+use crate::trial::{Outcome, Visitor};
 
 /// The most retries of a request that no worker has read yet.
 const UNREAD_TRIES: u32 = 3;
 
-/// What decides when a request has its turn.
+/// What decides when a request has its turn, and at which workers.
 struct Turn {
     address: ClientKey,
     /// Since when the request waits, if it has had to.
     since: Option<Instant>,
+    /// The visitor, while new code is on trial.
+    visitor: Option<Visitor>,
 }
 
 impl App {
     /// Answers one request. Call this in a task of an event loop, with the `files` of that loop.
+    /// `session` names the visitor's session; it is needed only during a trial
+    /// ([`App::has_trial`]).
     pub fn answer(
         self: &Arc<Self>,
         request: &RequestHead<'_>,
         origin: Origin<'_>,
         files: &Rc<AppFiles>,
         meta: &MetaVariables<'_>,
+        session: Option<&[u8]>,
     ) -> Answer {
         self.counters.requests.add(1);
         let Ok(mut block) = RequestBlock::encode(request, origin, meta) else {
@@ -64,13 +70,14 @@ impl App {
             steps: Rc::clone(origin.notes.steps()),
         };
         let (app, address) = (Arc::clone(self), address_key(origin.peer));
-        Answer::later(move |body| app.answer_later(outgoing, address, body))
+        let turn = Turn { address, since: None, visitor: self.visitor(session, address) };
+        Answer::later(move |body| app.answer_later(outgoing, turn, body))
     }
 
     async fn answer_later(
         self: Arc<Self>,
         mut outgoing: WorkerRequest,
-        address: ClientKey,
+        mut turn: Turn,
         mut body: RequestBody,
     ) -> Response {
         outgoing.informational = body.informational();
@@ -90,13 +97,16 @@ impl App {
         }
         outgoing.block.finish(body.length());
         let (mut tries, mut files_refused) = (0, false);
-        let mut turn = Turn { address, since: None };
         loop {
             let taken = self.take_worker(&mut turn, client.as_ref(), &outgoing.steps).await;
             let capacity = match taken {
                 Ok(capacity) => capacity,
-                Err(refused) => return self.refuse(refused),
+                Err(refused) => {
+                    self.note_refused(&turn, refused);
+                    return self.refuse(refused);
+                }
             };
+            let generation = turn.visitor.as_ref().map(|_| capacity.generation());
             let answered = match capacity {
                 Capacity::Ring(place) => {
                     let client = client.as_ref();
@@ -106,6 +116,11 @@ impl App {
                     exchange(&self, connection, &outgoing, &body, &share).await
                 }
             };
+            if let (Some(visitor), Some(generation)) = (&turn.visitor, generation)
+                && let Some(outcome) = outcome(&answered, &outgoing.steps)
+            {
+                self.note_outcome(visitor, generation, outcome);
+            }
             let failure = match answered {
                 Ok(response) => return response,
                 Err(Failure::Refused(refused)) => return self.refuse(refused),
@@ -140,11 +155,21 @@ impl App {
                             "worker left before it read the request"
                         );
                     }
-                    _ => self.log_failure(&failure, &outgoing, "another worker tries"),
+                    _ => {
+                        self.log_failure(&failure, &outgoing, "another worker tries");
+                        // The old code tries what the new code has failed at.
+                        turn.visitor.take_if(|visitor| visitor.tries().is_some());
+                    }
                 }
                 // A worker has had its turn.
                 turn.since = None;
                 continue;
+            }
+            // Only workers that are lost again and again get here before they have read it.
+            if let (Some(visitor), Some(generation), Failure::NotRead { .. }) =
+                (&turn.visitor, generation, &failure)
+            {
+                self.note_outcome(visitor, generation, Outcome::Lost);
             }
             let counter = match failure {
                 Failure::Overdue { .. } | Failure::GivenUp { .. } => &self.counters.overdue,
@@ -166,22 +191,38 @@ impl App {
     ) -> Result<Capacity, Refused> {
         let here = std::thread::current().id();
         loop {
-            let capacity = match self.pool.take(here, turn.address, turn.since)? {
-                Acquired::Worker(capacity) => capacity,
-                Acquired::Wait(wait) => {
+            let tries = turn.visitor.as_ref().and_then(Visitor::tries);
+            let tries = tries.is_some_and(|generation| self.pools.is_on_trial(generation));
+            let pool = if tries { self.pools.trial() } else { self.pools.serving() };
+            let capacity = match pool.take(here, turn.address, turn.since) {
+                Ok(Acquired::Worker(capacity)) => capacity,
+                // The trial has ended.
+                Err(Refused::Closed) if tries => {
+                    turn.visitor = None;
+                    continue;
+                }
+                Err(refused) => return Err(refused),
+                Ok(Acquired::Wait(wait)) => {
                     if turn.since.is_none() {
                         self.counters.queued.add(1);
                         turn.since = Some(wait.since);
                     }
                     self.ask_for_connections();
                     let _step = steps.begin(StepKind::Queue, self.label());
-                    match client {
-                        None => wait.await?,
+                    let waited = match client {
+                        None => wait.await,
                         Some(client) => tokio::select! {
                             biased;
-                            worker = wait => worker?,
+                            worker = wait => worker,
                             () = client.gone() => return Err(Refused::ClientGone),
                         },
+                    };
+                    match waited {
+                        Err(Refused::Closed) if tries => {
+                            turn.visitor = None;
+                            continue;
+                        }
+                        waited => waited?,
                     }
                 }
             };
@@ -194,6 +235,14 @@ impl App {
                 }
                 place @ Capacity::Ring(_) => return Ok(place),
             }
+        }
+    }
+
+    /// Notes for a trial that a request has got no worker.
+    fn note_refused(&self, turn: &Turn, refused: Refused) {
+        let is_failure = matches!(refused, Refused::Full | Refused::WaitedTooLong);
+        if let Some(visitor) = turn.visitor.as_ref().filter(|_| is_failure) {
+            self.note_outcome(visitor, visitor.generation(), Outcome::Refused);
         }
     }
 
@@ -227,5 +276,28 @@ impl App {
         };
         let request = format!("{} {}", value("REQUEST_METHOD"), value("REQUEST_URI"));
         tracing::warn!(app = self.name(), %failure, request, "{what}");
+    }
+}
+
+/// Returns what a trial notes of an attempt. `None` if it says nothing about the application.
+fn outcome(answered: &Result<Response, Failure>, steps: &RequestSteps) -> Option<Outcome> {
+    match answered {
+        Ok(response) => {
+            // The time of the worker only: the queue of a side depends on its share.
+            let worker = steps.last(StepKind::Worker);
+            let took = worker.map_or(Duration::ZERO, |step| step.took(Instant::now()));
+            Some(Outcome::Answered { is_error: response.status.is_server_error(), took })
+        }
+        Err(Failure::Overdue { .. } | Failure::GivenUp { .. }) => Some(Outcome::Overdue),
+        Err(Failure::NoResponse { .. } | Failure::Truncated { .. } | Failure::Protocol { .. }) => {
+            Some(Outcome::Lost)
+        }
+        Err(Failure::Refused(Refused::Full | Refused::WaitedTooLong)) => Some(Outcome::Refused),
+        Err(
+            Failure::Refused(Refused::Closed | Refused::ClientGone)
+            | Failure::NotRead { .. }
+            | Failure::Withdrawn { .. }
+            | Failure::File { .. },
+        ) => None,
     }
 }

@@ -19,13 +19,13 @@ use crate::error::AppError;
 use crate::event::Event;
 use crate::known_workers::KnownWorkers;
 use crate::parsed::WantedByWorkers;
-use crate::pool::{Pool, Pooled};
 use crate::profile::RunningProfile;
 use crate::read_ahead::ReadAhead;
 use crate::replacement::ReplaceReason;
 use crate::ring::{RingOwner, RingStatus};
 use crate::slow_requests::{SlowRequest, SlowRequests};
 use crate::stacks::{StackError, StackReader};
+use crate::trial::{Pools, Trials};
 use crate::worker::{Place, Ring, WorkerConnection};
 use crate::worker_handle::WorkerHandle;
 use crate::worker_process::WorkerProcess;
@@ -38,7 +38,8 @@ pub struct App {
     label: Arc<str>,
     pub(crate) spool_directory: PathBuf,
     sendfile_roots: SendfileRoots,
-    pub(crate) pool: Arc<Pool<Capacity>>,
+    pub(crate) pools: Pools,
+    pub(crate) trials: Trials,
     /// The rings of generations whose workers are not all gone, oldest first.
     rings: Mutex<Vec<Arc<Ring>>>,
     /// Workers that have greeted.
@@ -99,7 +100,8 @@ impl App {
             label: config.name.as_str().into(),
             spool_directory,
             sendfile_roots,
-            pool: Pool::new(config.queue_length),
+            pools: Pools::new(config.queue_length),
+            trials: Trials::new(config.trial),
             rings: Mutex::default(),
             workers: KnownWorkers::default(),
             deadlines: Deadlines::new(config.request_deadline),
@@ -229,14 +231,14 @@ impl App {
         let (now, rings) = (Instant::now(), self.rings());
         let free = rings.iter().flat_map(|ring| ring.free_workers(now));
         let in_rings = free.filter(|(_, silent)| silent.is_none()).count();
-        let over_connections = self.pool.idle(Capacity::idle_worker);
-        over_connections.iter().collect::<HashSet<_>>().len() + in_rings
+        let over_connections: HashSet<_> = self.pools.idle_workers().into_iter().collect();
+        over_connections.len() + in_rings
     }
 
     /// Returns how many requests wait for a worker.
     pub fn waiting_requests(&self) -> usize {
         let in_rings: usize = self.rings().iter().map(|ring| ring.waiting()).sum();
-        self.pool.waiting() + in_rings
+        self.pools.waiting() + in_rings
     }
 
     /// Returns the rings of the generations whose workers are not all gone, the oldest first.
@@ -261,7 +263,7 @@ impl App {
     pub(crate) fn release(&self, mut connection: WorkerConnection) {
         connection.end_request();
         match connection.seat.clone() {
-            None => self.pool.release(Capacity::Connection(connection)),
+            None => self.pools.release(Capacity::Connection(connection)),
             Some(seat) => seat.ring.park(self, seat.number, connection),
         }
     }
@@ -309,22 +311,22 @@ impl App {
 
 impl RingOwner<WorkerConnection> for App {
     fn release_place(&self, place: Place) {
-        self.pool.release(Capacity::Ring(place));
+        self.pools.release(Capacity::Ring(place));
     }
 
     fn remove_places(&self, is_surplus: impl Fn(&Place) -> bool) {
-        drop(self.pool.remove_idle(|capacity| match capacity {
+        self.pools.remove_idle(|capacity| match capacity {
             Capacity::Ring(place) => is_surplus(place),
             Capacity::Connection(_) => false,
-        }));
+        });
     }
 
     fn queue_length(&self) -> usize {
         self.config.queue_length
     }
 
-    fn set_queue_length(&self, length: usize) {
-        self.pool.set_queue_length(length);
+    fn set_queue_length(&self, generation: u64, length: usize) {
+        self.pools.set_queue_length(generation, length);
     }
 
     fn log_slow_cleanup(&self, pid: u32) {
@@ -386,9 +388,9 @@ impl App {
         self.wanted.set(workers.iter().map(|worker| worker.wanted));
     }
 
-    /// Says whether the workers that serve can take more connections.
-    pub(crate) fn set_may_grow(&self, may_grow: bool) {
-        self.may_grow.store(may_grow, Ordering::Relaxed);
+    /// Says that the workers that serve can take more connections.
+    pub(crate) fn allow_growth(&self) {
+        self.may_grow.store(true, Ordering::Relaxed);
     }
 
     /// Asks for more connections to the workers that serve, because a request finds none free.
@@ -465,7 +467,7 @@ impl App {
 
     /// Lets the idle ones go of the workers that are marked as leaving.
     pub(crate) fn let_leaving_go(&self) {
-        drop(self.pool.remove_idle(Capacity::is_leaving));
+        self.pools.let_leaving_go();
         self.rings().iter().for_each(|ring| ring.let_leaving_go());
     }
 
@@ -512,7 +514,7 @@ impl App {
             Capacity::Connection(connection) => connection.handle.pid == pid,
             Capacity::Ring(_) => false,
         };
-        drop(self.pool.remove_idle(is_lost));
+        self.pools.remove_idle(is_lost);
         self.rings().iter().for_each(|ring| ring.process_ended(self, pid));
     }
 
@@ -544,7 +546,7 @@ impl App {
         let (now, limit) = (Instant::now(), self.config.queue_wait);
         let rings = self.rings();
         let in_rings: usize = rings.iter().map(|ring| ring.expire(self, now, limit)).sum();
-        let expired = self.pool.expire(now, limit) + in_rings;
+        let expired = self.pools.expire(now, limit) + in_rings;
         if expired > 0 {
             tracing::warn!(
                 app = self.config.name,
@@ -557,7 +559,7 @@ impl App {
     /// Ends the service: refuses present and future requests, and lets idle workers go.
     pub(crate) fn close(&self, state: AppState) {
         self.state.send_replace(state);
-        drop(self.pool.close());
+        self.pools.close();
         self.rings().iter().for_each(|ring| ring.retire(self));
     }
 

@@ -15,6 +15,14 @@ pub(crate) enum Capacity {
 }
 
 impl Capacity {
+    /// Returns the generation of the worker, or of the workers of the ring.
+    pub(crate) fn generation(&self) -> u64 {
+        match self {
+            Self::Ring(place) => place.ring().generation(),
+            Self::Connection(connection) => connection.handle.generation,
+        }
+    }
+
     /// Returns the process id of the worker of a connection, if the worker has no request.
     pub(crate) fn idle_worker(&self) -> Option<u32> {
         match self {

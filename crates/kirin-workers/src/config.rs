@@ -37,6 +37,31 @@ impl Preload {
     }
 }
 
+/// How new code is tried before it serves everybody.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrialConfig {
+    /// The part of the visitors that get the new code, in percent: more than 0, at most 50.
+    pub percent: f64,
+    /// How long the trial lasts if the new code does no worse than the old code.
+    pub time: Duration,
+}
+
+impl TrialConfig {
+    /// Returns the part of the visitors as a probability.
+    pub(crate) fn share(&self) -> f64 {
+        self.percent / 100.0
+    }
+}
+
+/// What an operator decides about code that is on trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrialDecision {
+    /// The new code serves everybody.
+    Promote,
+    /// The old code keeps serving, and the new one leaves.
+    GiveUp,
+}
+
 /// The configuration of an application.
 #[derive(Clone, Debug)]
 pub struct AppConfig {
@@ -93,6 +118,8 @@ pub struct AppConfig {
     /// The most bytes of memory that Kirin and the workers of one generation share for requests and
     /// answers; 0 for none. Default: 64 KiB for each of four requests a worker and 64 more.
     pub shared_memory_bytes: Option<u64>,
+    /// How new code is tried after a reload. Default: it serves everybody at once.
+    pub trial: Option<TrialConfig>,
     /// The directories for files that the application names with `X-Sendfile`. Default: none.
     pub sendfile_roots: Vec<PathBuf>,
     /// A process that has loaded the application already. Then `code`, `directory`, `env`,
@@ -125,6 +152,7 @@ impl AppConfig {
             slow: None,
             start_limit: Duration::from_secs(60),
             shared_memory_bytes: None,
+            trial: None,
             sendfile_roots: Vec::new(),
             loaded: None,
         }

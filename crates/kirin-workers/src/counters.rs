@@ -72,6 +72,10 @@ counters! {
     reloads,
     /// Reloads that failed, so that the old generation keeps serving.
     reloads_failed,
+    /// Trials after which the new code serves everybody.
+    trials_promoted,
+    /// Trials in which the new code did worse and was given up.
+    trials_given_up,
     /// Request bodies and responses that could not be written to a spool file.
     spool_failed,
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use crate::config::TrialDecision;
 use crate::control::ControlLine;
 use crate::worker::WorkerConnection;
 
@@ -27,6 +28,10 @@ pub(crate) enum Event {
     Resize { more: bool },
     /// [`crate::App::set_workers`] was called.
     SetWorkers { workers: usize },
+    /// The counts of a trial show that the new code is worse.
+    TrialFault,
+    /// An operator decides about the code that is on trial. The answer is false if there is none.
+    DecideTrial { decision: TrialDecision, done: oneshot::Sender<bool> },
     /// [`crate::App::stop`] was called.
     Stop { limit: Duration, done: oneshot::Sender<()> },
 }

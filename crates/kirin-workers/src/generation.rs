@@ -1,9 +1,9 @@
 //! A generation of an application: its code loaded once, the parent process, and a connection to
 //! each worker.
 //!
-//! The supervisor owns one generation that serves. Beside it there may be one that starts, and some
-//! that leave. This file handles one generation; the supervisor decides which of them gets the
-//! requests.
+//! The supervisor owns one generation that serves. Beside it there may be one that starts, one that
+//! is on trial, and some that leave. This file handles one generation; the supervisor decides which
+//! of them gets the requests.
 
 use std::collections::HashSet;
 use std::process::ExitStatus;
@@ -53,6 +53,9 @@ pub(crate) enum Role {
     Starting { greeted: Vec<WorkerConnection>, deadline: Instant },
     /// Requests go to its workers.
     Serving,
+    /// The requests of some visitors go to its workers, those of others to the generation that
+    /// serves.
+    OnTrial,
     /// Its workers finish their requests and leave. At the deadline the rest is killed.
     Leaving { deadline: Instant },
 }
@@ -234,7 +237,10 @@ impl Generation {
             self.needed = (self.connections.max(self.needed) + app.waiting_requests()).min(most);
             self.connections = self.connections.max(self.needed);
             self.open_missing(app, loops);
-            app.set_may_grow(self.connections < most);
+            // Beside a generation on trial, the other one may still grow.
+            if self.connections < most {
+                app.allow_growth();
+            }
         }
     }
 
@@ -375,7 +381,7 @@ impl Generation {
                 if expected {
                     tracing::debug!(app = name, generation, pid, status = text, "worker ended");
                 } else {
-                    app.counters.workers_crashed.add(1);
+                    app.note_crash(generation);
                     tracing::warn!(app = name, generation, pid, status = text, "worker ended");
                 }
             }

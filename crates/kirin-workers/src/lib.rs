@@ -43,6 +43,7 @@ mod slow_requests;
 mod slow_watch;
 mod stacks;
 mod supervisor;
+mod trial;
 mod tunnel;
 mod worker;
 mod worker_handle;
@@ -55,6 +56,7 @@ pub use app::{App, AppState};
 pub use app_code::{AppCode, Language};
 pub use config::{
     AppConfig, LoadedParent, MAX_SHARED_MEMORY_BYTES, MAX_WORKERS, ParentInvocation, Preload,
+    TrialConfig, TrialDecision,
 };
 pub use counters::CounterValues;
 pub use current_request::RunningRequest;
@@ -64,6 +66,7 @@ pub use profile::{MAX_PROFILE_HZ, MAX_PROFILE_TIME, Profile, ProfileError, Profi
 pub use ring::{RingStatus, SLOT_BYTES};
 pub use slow_requests::SlowRequest;
 pub use stacks::StackError;
+pub use trial::{TrialEnd, TrialReport, TrialSide};
 pub use worker_status::WorkerStatus;
 pub use worker_totals::WorkerTotals;
 

@@ -42,9 +42,12 @@ pub(crate) trait Pooled {
     fn load(&self) -> usize;
 }
 
-/// The pool of one application. `W` is a worker's connection.
+/// The pool of one application, or of its code that is on trial. `W` is a worker's connection.
 pub(crate) struct Pool<W: Pooled> {
     state: Mutex<PoolState<W>>,
+    /// The pool that gets the workers that are released while this one is closed. Without it they
+    /// are dropped.
+    fallback: Option<Arc<Self>>,
 }
 
 struct PoolState<W: Pooled> {
@@ -89,8 +92,18 @@ pub(crate) enum Acquired<W: Pooled> {
 impl<W: Pooled> Pool<W> {
     /// Returns a pool in which at most `limit` requests wait.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        let state = PoolState { idle: Vec::new(), waiting: FairQueue::new(limit), closed: false };
-        Arc::new(Self { state: Mutex::new(state) })
+        Arc::new(Self { state: Mutex::new(PoolState::new(limit, false)), fallback: None })
+    }
+
+    /// Returns a closed pool beside `fallback`. [`Pool::open`] opens it.
+    pub(crate) fn beside(fallback: &Arc<Self>, limit: usize) -> Arc<Self> {
+        let state = Mutex::new(PoolState::new(limit, true));
+        Arc::new(Self { state, fallback: Some(Arc::clone(fallback)) })
+    }
+
+    /// Takes requests and workers from now on.
+    pub(crate) fn open(&self) {
+        self.state.lock().closed = false;
     }
 
     /// Takes an idle worker: one with the fewest requests, and of these one of the loop `here`. If
@@ -132,7 +145,7 @@ impl<W: Pooled> Pool<W> {
     }
 
     /// Gives a worker to a waiting request, or keeps it as idle. A worker that is leaving is
-    /// dropped, and so is any worker of a closed pool.
+    /// dropped. A closed pool passes it on to its fallback, or drops it.
     pub(crate) fn release(&self, worker: W) {
         let mut state = self.state.lock();
         // This is checked under the lock. A caller marks a worker and then removes it from the idle
@@ -156,7 +169,10 @@ impl<W: Pooled> Pool<W> {
         }
         // Dropping a worker calls other code, so the lock is released first.
         drop(state);
-        drop(worker);
+        match &self.fallback {
+            Some(fallback) => fallback.release(worker),
+            None => drop(worker),
+        }
     }
 
     /// Lets at most `length` requests wait from now on.
@@ -187,7 +203,7 @@ impl<W: Pooled> Pool<W> {
         count
     }
 
-    /// Refuses all requests from now on. Returns the idle workers.
+    /// Refuses all requests from now on, and those that wait. Returns the idle workers.
     pub(crate) fn close(&self) -> Vec<W> {
         let mut state = self.state.lock();
         state.closed = true;
@@ -210,6 +226,10 @@ impl<W: Pooled> Pool<W> {
 }
 
 impl<W: Pooled> PoolState<W> {
+    fn new(limit: usize, closed: bool) -> Self {
+        Self { idle: Vec::new(), waiting: FairQueue::new(limit), closed }
+    }
+
     /// Takes an idle worker for a request of the loop `here`, from the process that has the fewest
     /// requests.
     fn take_idle(&mut self, here: W::Home) -> Option<W> {

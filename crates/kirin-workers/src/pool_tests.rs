@@ -61,6 +61,28 @@ fn the_worker_that_worked_last_is_taken_first_unless_another_is_at_home() {
 }
 
 #[test]
+fn a_closed_pool_gives_its_workers_to_the_pool_beside_it() {
+    let serving = Pool::new(8);
+    let trial = Pool::beside(&serving, 8);
+    assert_eq!(trial.take(0, None, None).err(), Some(Refused::Closed));
+    trial.open();
+    let (mut first, second) = (wait(&trial, 0), wait(&trial, 0));
+    trial.release(2);
+    assert_eq!(poll(&mut first), Poll::Ready(Ok(2)));
+    // A worker that is assigned while the pool closes finds its way, too.
+    trial.release(4);
+    assert!(trial.close().is_empty());
+    drop(second);
+    trial.release(6);
+    trial.release(1000);
+    assert_eq!((idle(&trial), idle(&serving)), (0, 2));
+    trial.open();
+    let mut waiting = wait(&trial, 0);
+    trial.close();
+    assert_eq!(poll(&mut waiting), Poll::Ready(Err(Refused::Closed)));
+}
+
+#[test]
 fn a_worker_with_fewer_requests_is_taken_first() {
     let pool = Pool::new(8);
     [101, 3, 202, 302, 102, 5].into_iter().for_each(|worker| pool.release(worker));

@@ -7,7 +7,7 @@
 //! The queue belongs to the application, the workers belong to a generation. A waiting request gets
 //! a worker of the generation that serves at that moment. A reload starts a new generation beside
 //! the present one. The new one takes over when all its workers have greeted; no request sees it
-//! before.
+//! before. With `trial` it serves a part of the visitors first (`trial`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use crate::event::Event;
 use crate::generation::{Generation, Orphans, Role};
 use crate::launch::ParentLaunch;
 use crate::parent::ParentSpec;
+use crate::trial::GivenUp;
 use crate::worker::WorkerConnection;
 use crate::worker_handle::WorkerHandle;
 
@@ -43,24 +44,24 @@ const REPLACEMENT_INTERVAL: Duration = Duration::from_millis(900);
 
 /// The state of the task.
 pub(crate) struct Supervisor {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
     events: mpsc::UnboundedReceiver<Event>,
-    loops: Vec<Handle>,
+    pub(crate) loops: Vec<Handle>,
     launch: ParentLaunch,
-    /// The generations, oldest first. At most one serves, and at most one starts.
-    generations: Vec<Generation>,
+    /// The generations, oldest first. At most one serves, one is on trial, and one starts.
+    pub(crate) generations: Vec<Generation>,
     /// How many parents have been started.
     incarnations: u64,
     /// The number of the latest generation.
     newest: u64,
     /// How many workers each generation should have.
-    workers: usize,
+    pub(crate) workers: usize,
     /// Whether a reload was requested while a generation was starting.
     reload_again: bool,
     /// How many reloads have been requested.
     reloads: u64,
     /// Why the last start of a generation has failed.
-    reload_failure: Option<String>,
+    pub(crate) reload_failure: Option<String>,
     /// When the workers' age and memory were checked last.
     replacement_checked_at: Instant,
     /// Workers whose parents have died, each group with the time at which it is killed.
@@ -150,6 +151,7 @@ impl Supervisor {
             Event::Control { incarnation, line } => {
                 if let Some(generation) = self.by_incarnation(incarnation) {
                     self.generations[generation].handle_control_line(&self.app, line);
+                    self.judge_trial(Instant::now());
                 }
             }
             Event::ControlClosed { incarnation } => return self.parent_ended(incarnation).await,
@@ -162,8 +164,8 @@ impl Supervisor {
                 }
             }
             Event::Crowded => {
-                if let Some(serving) = self.serving() {
-                    self.generations[serving].grow(&self.app, &self.loops);
+                for index in [self.serving(), self.on_trial()].into_iter().flatten() {
+                    self.generations[index].grow(&self.app, &self.loops);
                 }
             }
             Event::GraceOver { generation, pid } => self.grace_over(generation, pid),
@@ -176,6 +178,11 @@ impl Supervisor {
                 self.resize(wanted);
             }
             Event::SetWorkers { workers } => self.resize(workers),
+            Event::TrialFault => self.judge_trial(Instant::now()),
+            Event::DecideTrial { decision, done } => {
+                // An operator that has gone gets no answer.
+                let _ = done.send(self.decide_trial(decision));
+            }
             // The application is being stopped already. `run` handles the first such event.
             Event::Stop { done, .. } => drop(done),
         }
@@ -236,7 +243,7 @@ impl Supervisor {
     }
 
     /// Handles the end of a start, whether it succeeded or failed.
-    fn finish_start(&mut self) {
+    pub(crate) fn finish_start(&mut self) {
         if self.reload_again {
             self.reload();
         } else {
@@ -245,7 +252,7 @@ impl Supervisor {
     }
 
     /// Adds a worker. The first generation serves from its first worker on. Later ones take over
-    /// when all their workers have greeted.
+    /// when all their workers have greeted, or are on trial then.
     fn handle_greeting(&mut self, connection: WorkerConnection) {
         let number = connection.handle.generation;
         let is_first = self.serving().is_none();
@@ -259,7 +266,7 @@ impl Supervisor {
         self.generations[index].note_greeting(&connection);
         match &mut self.generations[index].role {
             Role::Leaving { .. } => {}
-            Role::Serving => {
+            Role::Serving | Role::OnTrial => {
                 self.app.register_worker(&connection.handle);
                 self.app.release(connection);
                 self.generations[index].grow(&self.app, &self.loops);
@@ -268,7 +275,7 @@ impl Supervisor {
                 self.app.register_worker(&connection.handle);
                 greeted.push(connection);
                 if is_first || workers_of(greeted) >= self.workers {
-                    self.take_over(index);
+                    self.complete_start(index);
                 } else {
                     let greeted = greeted.len();
                     self.generations[index].open_for_late_worker(greeted, &self.app, &self.loops);
@@ -298,12 +305,25 @@ impl Supervisor {
         if let (Some(index), Some(_)) = (self.starting(), self.serving())
             && matches!(&self.generations[index].role, Role::Starting { greeted, .. } if workers_of(greeted) >= wanted)
         {
-            self.take_over(index);
+            self.complete_start(index);
         }
     }
 
-    /// Lets the generation that was starting serve, and the one that served leave.
-    fn take_over(&mut self, index: usize) {
+    /// Lets a generation whose workers have greeted serve, or puts it on trial.
+    fn complete_start(&mut self, index: usize) {
+        let number = self.generations[index].number;
+        if let (Some(old), Some(config)) = (self.serving(), self.app.trials.config()) {
+            return self.begin_trial(number, self.generations[old].number, config);
+        }
+        self.give_up_for(number);
+        if let Some(index) = self.starting() {
+            self.serve(index);
+        }
+        self.finish_start();
+    }
+
+    /// Lets a new generation serve, and the one that served leave.
+    pub(crate) fn serve(&mut self, index: usize) {
         let old = self.serving();
         let role = std::mem::replace(&mut self.generations[index].role, Role::Serving);
         if let Role::Starting { greeted, .. } = role {
@@ -320,12 +340,11 @@ impl Supervisor {
                 self.retire(old);
             }
         }
-        self.finish_start();
     }
 
     /// Lets the workers of a generation finish their requests and leave. They may take as long as a
     /// request.
-    fn retire(&mut self, index: usize) {
+    pub(crate) fn retire(&mut self, index: usize) {
         let generation = &mut self.generations[index];
         let deadline = Instant::now() + self.app.config().request_deadline;
         generation.role = Role::Leaving { deadline };
@@ -352,6 +371,13 @@ impl Supervisor {
                 return Err(end.reason.into_error(&self.app));
             }
             Role::Serving => self.generations[index].restart_later(&self.app, &end.reason),
+            Role::OnTrial => {
+                let number = self.generations[index].number;
+                let reason = end.reason.into_error(&self.app).to_string();
+                self.give_up_trial(&reason, GivenUp::AsWorse);
+                // What its workers still answer is lost with the ring.
+                self.app.disconnect_generation(number);
+            }
             Role::Leaving { .. } => {
                 let generation = self.generations.remove(index);
                 generation.stop_connecting();
@@ -397,6 +423,7 @@ impl Supervisor {
         }
         if self.replacement_checked_at + REPLACEMENT_INTERVAL <= now {
             self.replacement_checked_at = now;
+            self.app.compare_memory();
             for worker in self.app.retire_old_workers(now) {
                 let of = |known: &&Generation| known.number == worker.generation;
                 if let Some(generation) = self.generations.iter().find(of) {
@@ -404,6 +431,7 @@ impl Supervisor {
                 }
             }
         }
+        self.judge_trial(now);
         self.orphans.retain(|(orphans, deadline)| {
             let wait = orphans.are_left() && (*deadline > now || !orphans.signal(Signal::KILL));
             if !wait {
@@ -488,6 +516,7 @@ impl Supervisor {
 
     /// Ends all processes; by force after `limit`.
     async fn stop(&mut self, limit: Duration, state: AppState) {
+        self.stop_trial();
         self.app.close(state);
         let deadline = Instant::now() + limit;
         for generation in &mut self.generations {

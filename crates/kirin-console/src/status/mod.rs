@@ -2,6 +2,7 @@
 
 mod machines;
 mod text;
+mod trial;
 
 use clap::Args;
 

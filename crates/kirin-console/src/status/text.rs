@@ -8,6 +8,7 @@ use std::io::IsTerminal;
 use serde_json::Value;
 
 use super::machines::names;
+use super::trial;
 use crate::colours;
 use crate::table::TextTable;
 use crate::units::{bytes, count, duration, latency, number_of, percent, plain};
@@ -95,6 +96,8 @@ pub fn render(status: &Value, colours: Colours) -> String {
     };
     add_table(&mut text, apps(&status["apps"]));
     shared_memory(&mut text, &status["apps"]);
+    add_table(&mut text, trial::sides(&status["apps"]));
+    text.push_str(&trial::ends(&status["apps"]));
     add_table(&mut text, upstreams(&status["upstreams"]));
     queues(&mut text, &status["upstreams"]);
     text

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kirin_files::AppFiles;
 use kirin_http::Answer;
+use kirin_http::cookies::{cookie_fields, cookie_like_plack};
 use kirin_workers::{App, MetaVariables};
 
 use super::kind::{OpenPlace, PlaceKind};
@@ -35,6 +36,7 @@ impl OpenPlace for AppIndex {
             app: Arc::clone(&opening.resources.apps[self.0]),
             files: Rc::clone(&opening.resources.shared.app_files),
             body_limit_bytes: opening.route.body_limit_bytes,
+            session_cookie: opening.resources.config.session_cookie.clone(),
         };
         let filters = Rc::clone(opening.filters);
         let backend = MirroredBackend::new(opening.mirror, backend);
@@ -56,6 +58,8 @@ struct AppBackend {
     /// The files that applications hand back for Kirin to send.
     files: Rc<AppFiles>,
     body_limit_bytes: Option<u64>,
+    /// The cookie that names the visitor's session.
+    session_cookie: Option<Arc<str>>,
 }
 
 impl Place for AppPlace {
@@ -68,8 +72,17 @@ impl Backend for AppBackend {
     fn answer(&self, request: &Request<'_>) -> Answer {
         let resolved = resolved_path(request);
         let meta = meta_variables(request, resolved.as_deref());
-        let answer = self.app.answer(request.head, request.origin, &self.files, &meta);
+        let session = if self.app.has_trial() { self.session(request) } else { None };
+        let answer = self.app.answer(request.head, request.origin, &self.files, &meta, session);
         limit_body(answer, self.body_limit_bytes)
+    }
+}
+
+impl AppBackend {
+    /// Returns the value of the cookie that names the visitor's session.
+    fn session<'a>(&self, request: &Request<'a>) -> Option<&'a [u8]> {
+        let cookie = self.session_cookie.as_deref()?;
+        cookie_like_plack(cookie_fields(request.head), cookie.as_bytes())
     }
 }
 

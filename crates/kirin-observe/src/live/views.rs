@@ -182,9 +182,38 @@ pub fn apps(snapshot: &Snapshot) -> ViewTable {
             number("overdue", 7),
             number("ended", 5),
         ],
-        rows: snapshot.list("apps").iter().map(row).collect(),
+        rows: snapshot
+            .list("apps")
+            .iter()
+            .flat_map(|app| [vec![row(app)], trial(app)].concat())
+            .collect(),
         order: None,
     }
+}
+
+/// Returns the rows of both sides of a trial that is going on.
+fn trial(app: &Value) -> Vec<Vec<ViewCell>> {
+    let trial = &app["trial"];
+    if trial["state"].as_str() != Some("running") {
+        return Vec::new();
+    }
+    let row = |side: &str| {
+        let of = |key| count_of(trial.get(side), key);
+        vec![
+            ViewCell::text(format!("{}, {side}", app["name"].as_str().unwrap_or_default())),
+            ViewCell::text("on trial"),
+            ViewCell::text(""),
+            ViewCell::text(""),
+            ViewCell::text(""),
+            of("requests"),
+            of("refused"),
+            ViewCell::text(""),
+            of("failures"),
+            of("overdue"),
+            of("crashes"),
+        ]
+    };
+    vec![row("new"), row("old")]
 }
 
 /// Returns the servers of upstreams.

@@ -17,7 +17,7 @@ const SUMMED: [&str; 10] = [
 ];
 
 /// Numbers of which the largest one counts.
-const LARGEST: [&str; 7] = [
+const LARGEST: [&str; 12] = [
     "latency_ms",
     "wait_ms_average",
     "wait_ms_longest",
@@ -25,6 +25,11 @@ const LARGEST: [&str; 7] = [
     "weight",
     "configured_weight",
     "generation",
+    "median_ms",
+    "usual_ms",
+    "worker_bytes",
+    "time_seconds",
+    "lasted_seconds",
 ];
 
 /// The members by which the items of a list are told apart.

@@ -49,6 +49,7 @@ const COUNTERS: &[LabelledAppCounters] = &[
         &[
             (&["ok"], |counters| counters.reloads),
             (&["failed"], |counters| counters.reloads_failed),
+            (&["given_up"], |counters| counters.trials_given_up),
         ],
     ),
     (&f::APP_SPOOL_FAILED, &[(&[], |counters| counters.spool_failed)]),
@@ -66,6 +67,7 @@ impl Metrics {
             }
         }
         self.write_workers(out);
+        self.write_trials(out);
         for app in &self.apps {
             out.sample(&f::APP_WAITING, &[app.name()], app.waiting_requests());
         }
@@ -82,6 +84,42 @@ impl Metrics {
                 for (labels, counter) in *counters {
                     out.sample(family, &[&[*name], *labels].concat(), counter(values));
                 }
+            }
+        }
+    }
+
+    fn write_trials(&self, out: &mut Exposition) {
+        let now = Instant::now();
+        for app in &self.apps {
+            out.sample(&f::APP_TRIAL, &[app.name()], app.has_trial());
+        }
+        let trials = self.apps.iter().filter_map(|app| Some((app.name(), app.trial(now)?)));
+        let trials: Vec<_> = trials.collect();
+        let sides = || {
+            trials.iter().flat_map(|(app, trial)| {
+                [(*app, "new", &trial.new), (*app, "old", &trial.old)].into_iter()
+            })
+        };
+        for (app, generation, side) in sides() {
+            for (outcome, count) in [
+                ("ok", side.requests.saturating_sub(side.failures())),
+                ("error", side.errors),
+                ("worker_lost", side.lost),
+                ("deadline", side.overdue),
+                ("refused", side.refused),
+            ] {
+                out.sample(&f::APP_TRIAL_REQUESTS, &[app, generation, outcome], count);
+            }
+        }
+        for (app, generation, side) in sides() {
+            let visitors = [("failed", side.failing_visitors), ("slow", side.slow_visitors)];
+            for (response, count) in visitors {
+                out.sample(&f::APP_TRIAL_VISITORS, &[app, generation, response], count);
+            }
+        }
+        for (app, generation, side) in sides() {
+            if let Some(bytes) = side.worker_bytes {
+                out.sample(&f::APP_TRIAL_MEMORY, &[app, generation], bytes);
             }
         }
     }

@@ -187,7 +187,15 @@ families! {
         APP_PARENT_RESTARTS = Counter "kirin_app_parent_restarts" ["app"]
             "App parents that ended and were started again.";
         APP_RELOADS = Counter "kirin_app_reloads" ["app", "result"]
-            "Reloads of the application.";
+            "Reloads of the application. `given_up` counts new code that did worse on trial.";
+        APP_TRIAL = Gauge "kirin_app_trial" ["app"]
+            "Whether new code of the application is on trial now.";
+        APP_TRIAL_REQUESTS = Gauge "kirin_app_trial_requests" ["app", "generation", "outcome"]
+            "Requests during the present or last trial, to the new and to the old code.";
+        APP_TRIAL_VISITORS = Gauge "kirin_app_trial_visitors" ["app", "generation", "response"]
+            "Visitors with a failed or a slow response during the present or last trial.";
+        APP_TRIAL_MEMORY = Gauge "kirin_app_trial_worker_resident_memory_bytes" ["app", "generation"]
+            "Mean resident memory of a worker during the present or last trial.";
         APP_SPOOL_FAILED = Counter "kirin_app_spool_failed" ["app"]
             "Bodies that could not be written to a temporary file.";
         APP_WORKER_AGE = Gauge "kirin_app_worker_age_seconds" ["app", "worker"]

@@ -16,8 +16,8 @@ pub(crate) trait RingOwner<C: Parked>: Send + Sync + 'static {
     /// Returns how many requests may wait in the ring and in the queue together.
     fn queue_length(&self) -> usize;
 
-    /// Lets at most `length` requests wait in the queue.
-    fn set_queue_length(&self, length: usize);
+    /// Lets at most `length` requests wait in the queue for the workers of a generation.
+    fn set_queue_length(&self, generation: u64, length: usize);
 
     /// Logs that a worker is killed because its cleanup takes too long.
     fn log_slow_cleanup(&self, pid: u32);

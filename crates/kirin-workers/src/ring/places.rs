@@ -29,7 +29,7 @@ impl<C: Parked> SharedRing<C> {
             let ahead = ahead.min(length).min(room);
             debug_assert!(workers + ahead <= self.ring.sizes().slots, "{workers} and {ahead}");
             if workers + ahead != self.most_places.load(Ordering::Relaxed) {
-                app.set_queue_length(length - ahead);
+                app.set_queue_length(self.generation(), length - ahead);
             }
             workers + ahead
         };

@@ -57,7 +57,7 @@ impl RingOwner<NoConnection> for TestApp {
         100
     }
 
-    fn set_queue_length(&self, _: usize) {}
+    fn set_queue_length(&self, _: u64, _: usize) {}
 
     fn log_slow_cleanup(&self, _: u32) {}
 

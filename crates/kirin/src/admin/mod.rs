@@ -14,6 +14,7 @@ pub mod operator_changes;
 mod purge_body;
 mod server_change;
 pub mod shared_blocks;
+mod trial_decision;
 pub mod unknown_name;
 mod workers_change;
 
@@ -53,6 +54,7 @@ use blocks_change::{BlockRequest, UnblockRequest};
 use maintenance_change::MaintenanceRequest;
 use purge_body::BodyFormat;
 use server_change::ChangeRequest;
+use trial_decision::TrialRequest;
 use workers_change::WorkersRequest;
 
 /// The access mode of a unix socket: only the user that serves may connect.
@@ -74,6 +76,7 @@ POST /reload, as `kirin reload` sends it
 POST /upgrade, as `kirin upgrade` sends it
 POST /upstream, as `kirin upstream` sends it
 POST /workers, as `kirin workers` sends it
+POST /trial, as `kirin reload --promote` and `--give-up` send it
 POST /maintenance, as `kirin maintenance` sends it
 POST /block and /unblock, as `kirin block` and `kirin unblock` send it
 POST, GET, DELETE /advise, as `kirin advise` sends it
@@ -186,6 +189,10 @@ impl Handler for Admin {
                 .change(request, async |parts, change: WorkersRequest| {
                     change.apply(&parts.observed.apps)
                 }),
+            ("/trial", &Method::POST) => self
+                .change(request, async |parts, change: TrialRequest| {
+                    change.apply(&parts.observed.apps).await
+                }),
             ("/maintenance", &Method::POST) => {
                 self.change(request, async |parts, change: MaintenanceRequest| {
                     change.apply(&parts.observed.maintenance, &parts.sites, &parts.route_names)
@@ -205,13 +212,13 @@ impl Handler for Admin {
             }
             (
                 "/purge" | "/explain" | "/profile" | "/reload" | "/upgrade" | "/upstream"
-                | "/workers" | "/maintenance" | "/block" | "/unblock",
+                | "/workers" | "/trial" | "/maintenance" | "/block" | "/unblock",
                 _,
             ) => Answer::Now(not_allowed("POST")),
             _ => Answer::Now(text(
                 StatusCode::NOT_FOUND,
                 "there is /status, /top, /machines/status, /machines/top, /metrics, /purge, \
-                 /profile, /advise, /explain, /reload, /upgrade, /upstream, /workers, \
+                 /profile, /advise, /explain, /reload, /upgrade, /upstream, /workers, /trial, \
                  /maintenance, /block and /unblock\n",
             )),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kirin_config::Config;
 use kirin_config::difference::Change;
 use kirin_proxy::Upstream;
-use kirin_workers::{App, AppError};
+use kirin_workers::{App, AppError, TrialConfig};
 
 /// The applications and upstreams of another configuration, in its order.
 ///
@@ -20,8 +20,8 @@ pub struct Backends {
     pub upstreams: Vec<Arc<Upstream>>,
     /// The applications that were started for it.
     started: Vec<Arc<App>>,
-    /// The applications that get another number of workers, and this number.
-    resized: Vec<(Arc<App>, usize)>,
+    /// The applications that get another number of workers or another trial, with both.
+    changed: Vec<(Arc<App>, usize, Option<TrialConfig>)>,
 }
 
 impl Backends {
@@ -39,17 +39,19 @@ impl Backends {
             apps: Vec::new(),
             upstreams: Vec::new(),
             started: Vec::new(),
-            resized: Vec::new(),
+            changed: Vec::new(),
         };
         for (at, wanted) in config.apps.iter().enumerate() {
             let present = apps_before.iter().find(|app| app.name() == wanted.name);
             let changed = of(changes, "app", &wanted.name);
-            let is_only_resized =
-                changed.iter().all(|change| change.key.as_deref() == Some("workers"));
+            let is_of_running = |change: &&Change| {
+                let key = change.key.as_deref();
+                change.section == "app.trial" || matches!(key, Some("workers" | "trial"))
+            };
             match present {
                 Some(app) if changed.is_empty() => backends.apps.push(Arc::clone(app)),
-                Some(app) if is_only_resized => {
-                    backends.resized.push((Arc::clone(app), wanted.workers));
+                Some(app) if changed.iter().all(is_of_running) => {
+                    backends.changed.push((Arc::clone(app), wanted.workers, wanted.trial));
                     backends.apps.push(Arc::clone(app));
                 }
                 _ => {
@@ -84,11 +86,15 @@ impl Backends {
         self.started.iter().map(|app| app.name().to_owned()).collect()
     }
 
-    /// Keeps the applications that were started, and gives others their new numbers of workers.
+    /// Keeps the applications that were started, and changes others that go on.
     pub fn keep(mut self) {
         self.started.clear();
-        for (app, workers) in self.resized.drain(..) {
-            app.configure_workers(workers);
+        for (app, workers, trial) in self.changed.drain(..) {
+            // An operator's number stays if only the trial has changed.
+            if app.wanted_workers().1 != workers {
+                app.configure_workers(workers);
+            }
+            app.configure_trial(trial);
         }
     }
 }

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use kirin_observe::reload::{ReloadWish, Reloaded};
+use kirin_observe::reload::{BegunTrial, ReloadWish, Reloaded};
 use kirin_observe::upgrade::{UpgradeWish, Upgraded};
+use kirin_workers::TrialConfig;
 use tokio::sync::{Notify, mpsc};
 
 use crate::life::control_request::{ControlRequest, Done};
@@ -230,7 +231,7 @@ impl Control<'_> {
     /// for the operator.
     async fn reload(&self, wish: &ReloadWish) -> Result<Reloaded, String> {
         let counters = &self.reloading.parts.counters;
-        let reloaded = match self.reloading.reload(wish).await {
+        let mut reloaded = match self.reloading.reload(wish).await {
             Ok(done) => done.report(),
             Err(error) => {
                 counters.count_reload(false);
@@ -245,6 +246,7 @@ impl Control<'_> {
         let failed = self.load_again(&reloaded.apps).await;
         if failed.is_empty() {
             tracing::info!("reloaded");
+            reloaded.trials = self.trials(&reloaded.apps);
             return Ok(reloaded);
         }
         Err(format!(
@@ -252,6 +254,18 @@ impl Control<'_> {
              is the new one\n{}",
             failed.join("\n")
         ))
+    }
+
+    /// Returns which of these applications have new code on trial.
+    fn trials(&self, names: &[String]) -> Vec<BegunTrial> {
+        let apps = &self.reloading.configured.borrow().apps;
+        let named = apps.iter().filter(|app| names.iter().any(|name| app.name() == name));
+        let trials = named.filter_map(|app| {
+            let trial = app.trial(Instant::now()).filter(|trial| trial.end.is_none())?;
+            let TrialConfig { percent, time } = trial.config;
+            Some(BegunTrial { app: app.name().to_owned(), percent, time_seconds: time.as_secs() })
+        });
+        trials.collect()
     }
 
     /// Loads applications again. Returns why some cannot be loaded.

@@ -145,7 +145,7 @@ impl Planned {
     /// Returns what an operator gets to know.
     pub fn report(self) -> Reloaded {
         let changes = self.changes.iter().map(ToString::to_string).collect();
-        Reloaded { changes, apps: self.apps }
+        Reloaded { changes, apps: self.apps, trials: Vec::new() }
     }
 }
 

@@ -29,5 +29,6 @@ mod slow_clients;
 mod small_disk;
 mod start_server;
 mod suite;
+mod trial;
 mod upgrade;
 mod worker_limits;

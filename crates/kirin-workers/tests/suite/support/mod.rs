@@ -30,7 +30,8 @@ struct OneApp(Arc<App>, Rc<AppFiles>);
 
 impl Handler for OneApp {
     fn answer(&self, request: &RequestHead<'_>, origin: Origin<'_>) -> Answer {
-        self.0.answer(request, origin, &self.1, &kirin_workers::MetaVariables::default())
+        let meta = kirin_workers::MetaVariables::default();
+        self.0.answer(request, origin, &self.1, &meta, None)
     }
 }
 
