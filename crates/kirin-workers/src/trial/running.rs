@@ -113,7 +113,7 @@ impl RunningTrial {
             limit: (config.share() * u64::MAX as f64) as u64,
             key: RandomState::new(),
             untimed: WARM_UP * workers as u64,
-            counts: Mutex::default(),
+            counts: Mutex::new(Counts::with_workers(workers)),
         }
     }
 
@@ -129,7 +129,9 @@ impl RunningTrial {
     /// Notes a worker that has ended unexpectedly.
     pub(crate) fn note_crash(&self, generation: u64) {
         if let Some(side) = self.side_of(generation) {
-            count(&mut self.counts.lock().comparison.crashes, side);
+            let comparison = &mut self.counts.lock().comparison;
+            count(&mut comparison.crashes, side);
+            comparison.crashes_in_a_row += u64::from(side == Side::New);
         }
     }
 
@@ -160,7 +162,7 @@ impl RunningTrial {
     /// Returns what has happened on both sides: new, old.
     pub(crate) fn sides(&self) -> (TrialSide, TrialSide) {
         let counts = self.counts.lock();
-        let Comparison { failing_visitors, slow_visitors, crashes, worker_bytes } =
+        let Comparison { failing_visitors, slow_visitors, crashes, worker_bytes, .. } =
             counts.comparison;
         let side = |generation, tally: &Tally, of: fn(Events) -> u64| TrialSide {
             generation,
@@ -215,6 +217,11 @@ impl Visitor {
 }
 
 impl Counts {
+    fn with_workers(workers: usize) -> Self {
+        let comparison = Comparison { workers: workers as u64, ..Comparison::default() };
+        Self { comparison, ..Self::default() }
+    }
+
     /// Returns whether a visitor has got a first failed or slow response.
     fn note(&mut self, side: Side, visitor: u64, outcome: Outcome, untimed: u64) -> bool {
         let tally = if side == Side::New { &mut self.new } else { &mut self.old };
@@ -222,6 +229,9 @@ impl Counts {
         let (is_failure, time) = match outcome {
             Outcome::Answered { is_error, took } => {
                 tally.errors += u64::from(is_error);
+                if side == Side::New {
+                    self.comparison.crashes_in_a_row = 0;
+                }
                 (is_error, (side == Side::Old || tally.requests > untimed).then_some(took))
             }
             Outcome::Lost => {

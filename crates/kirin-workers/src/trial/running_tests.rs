@@ -114,6 +114,19 @@ fn all_kinds_of_failures_are_counted() {
 }
 
 #[test]
+fn an_answer_ends_a_row_of_crashes() {
+    let trial = trial(0.5);
+    let visitor = visitors(&trial, 2).next().unwrap();
+    (0..4).for_each(|_| trial.note_crash(2));
+    visitor.note(2, FINE);
+    (0..4).for_each(|_| trial.note_crash(2));
+    assert_eq!(trial.fault(), None);
+    visitor.note(2, Outcome::Lost);
+    trial.note_crash(2);
+    assert_eq!(trial.fault(), Some(Fault::CrashLoop));
+}
+
+#[test]
 fn the_time_of_a_trial_ends() {
     let trial = trial(0.05);
     let at = |seconds| trial.began_at + Duration::from_secs(seconds);

@@ -14,6 +14,9 @@ const RATIOS: [f64; 5] = [1.5, 2.0, 4.0, 10.0, 100.0];
 /// however often one looks (Ville's inequality).
 const DECISIVE: f64 = 1000.0;
 
+/// The fewest crashes without an answer in between that are a loop.
+const CRASH_LOOP: u64 = 3;
+
 /// The new code's workers may have this many times the memory of the old code's.
 const MEMORY_RATIO: u64 = 2;
 
@@ -62,6 +65,10 @@ pub(crate) struct Comparison {
     pub(crate) slow_visitors: Events,
     /// Workers that have ended unexpectedly.
     pub(crate) crashes: Events,
+    /// Workers of the new code that have ended unexpectedly since it last answered a request.
+    pub(crate) crashes_in_a_row: u64,
+    /// How many workers the new code has.
+    pub(crate) workers: u64,
     /// The mean resident memory of a worker in bytes: new, old. `None` if unknown.
     pub(crate) worker_bytes: Option<(u64, u64)>,
 }
@@ -73,6 +80,8 @@ pub(crate) enum Fault {
     Failures,
     /// More of its workers end.
     Crashes,
+    /// Its workers end one after the other and answer nothing.
+    CrashLoop,
     /// More of its visitors get slow responses.
     Slowness,
     /// Its workers need more memory.
@@ -85,6 +94,7 @@ impl Fault {
         match self {
             Self::Failures => "more visitors get failed responses",
             Self::Crashes => "more workers end unexpectedly",
+            Self::CrashLoop => "its workers end one after the other and answer nothing",
             Self::Slowness => "more visitors get slow responses",
             Self::Memory => "workers need more memory",
         }
@@ -98,6 +108,9 @@ impl Comparison {
         if self.failing_visitors.convicts(share) {
             return Some(Fault::Failures);
         }
+        if self.is_crash_loop() {
+            return Some(Fault::CrashLoop);
+        }
         // Both sides have the same number of workers, so equal workers end equally often. Those
         // that end because of a request end less often on the new side, which has fewer requests.
         if self.crashes.convicts(0.5) {
@@ -107,6 +120,13 @@ impl Comparison {
             return Some(Fault::Slowness);
         }
         self.needs_memory().then_some(Fault::Memory)
+    }
+
+    /// Returns whether all workers of the new code have crashed without an answer in between, while
+    /// those of the old one have not.
+    fn is_crash_loop(&self) -> bool {
+        self.crashes_in_a_row >= self.workers.max(CRASH_LOOP)
+            && self.crashes.new > 2 * self.crashes.old
     }
 
     fn needs_memory(&self) -> bool {
@@ -183,6 +203,25 @@ mod tests {
             (bytes(90, 30), None),
             (bytes(100, 300), None),
         ] {
+            assert_eq!(comparison.fault(0.05), expected, "{comparison:?}");
+        }
+    }
+
+    #[test]
+    fn crashes_without_an_answer_in_between_are_a_loop() {
+        for (in_a_row, workers, new, old, expected) in [
+            (3, 1, 3, 0, Some(Fault::CrashLoop)),
+            (2, 1, 2, 0, None),
+            (4, 5, 4, 0, None),
+            (5, 5, 5, 2, Some(Fault::CrashLoop)),
+            (5, 5, 5, 3, None),
+        ] {
+            let comparison = Comparison {
+                crashes_in_a_row: in_a_row,
+                workers,
+                crashes: Events { new, old },
+                ..Comparison::default()
+            };
             assert_eq!(comparison.fault(0.05), expected, "{comparison:?}");
         }
     }

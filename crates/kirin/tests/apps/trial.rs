@@ -264,6 +264,8 @@ fn workers_that_crash_end_the_trial_and_the_old_code_answers() {
             }
         }
         let trial = tried.wait_for_end("given up");
+        let reason = "its workers end one after the other and answer nothing";
+        assert_eq!(trial["reason"], reason, "{trial:#}");
         assert!(trial["new"]["lost"].as_u64() > Some(0), "{trial:#}");
         assert_eq!(trial["new"]["requests"], trial["new"]["lost"], "{trial:#}");
         tried.wait_for_workers(1);
@@ -428,8 +430,8 @@ fn metrics_show_both_generations_and_the_end() {
 
 #[test]
 fn code_that_is_much_slower_is_given_up() {
-    let tried = serve(&config("50%", LONG, "").replace("workers = 2", "workers = 1"));
-    tried.reload(&app("two", "select undef, undef, undef, 0.3;"));
+    let tried = serve(&config("20%", LONG, "").replace("workers = 2", "workers = 1"));
+    tried.reload(&app("two", "select undef, undef, undef, 0.15;"));
     let mut client = tried.kirin.connect();
     for visitor in 0..2000 {
         assert_eq!(visit(&mut client, visitor).0, 200);
@@ -489,6 +491,41 @@ fn workers_with_many_requests_at_the_same_time_are_tried() {
         }
     }
     assert_eq!(tried.kirin.get("/x").text(), "two");
+}
+
+#[test]
+fn hup_puts_each_application_with_a_trial_on_trial() {
+    let more = "[[app]]\nname = \"api\"\nload = \"api.psgi\"\nworkers = 1\n\
+                [[app]]\nname = \"wiki\"\nload = \"app.psgi\"\nworkers = 1\n\
+                trial = { share = \"50%\", time = \"1h\" }\n\
+                [[route]]\npath = \"/api\"\ntry = [\"app:api\"]\n\
+                [[route]]\npath = \"/wiki\"\ntry = [\"app:wiki\"]\n";
+    let config = config("50%", LONG, "") + more;
+    let site = Site::new().with("app.psgi", app("one", "")).with("api.psgi", app("one", ""));
+    let tried = Tried { kirin: Kirin::start(&site, &config), site };
+    for file in ["app.psgi", "api.psgi"] {
+        std::fs::write(tried.site.path(file), app("two", "")).expect("a program");
+    }
+    tried.kirin.signal(Signal::HUP);
+    let states = |expected: [Option<&str>; 3]| {
+        wait_for("the trials", || {
+            let status = tried.kirin.status();
+            let apps = status["apps"].as_array().expect("apps");
+            let found: Vec<_> = apps.iter().map(|app| app["trial"]["state"].as_str()).collect();
+            (found == expected).then_some(())
+        });
+    };
+    states([Some("running"), None, Some("running")]);
+    wait_for("the new code of `api`", || (tried.kirin.get("/api").text() == "two").then_some(()));
+    let (code, text) = tried.command(&["reload", "--give-up", "--app", "web", "--app", "api"]);
+    assert_eq!(code, Some(1), "{text}");
+    states([Some("running"), None, Some("running")]);
+    assert_eq!(tried.command(&["reload", "--give-up", "--app", "web"]).0, Some(0));
+    states([Some("given up"), None, Some("running")]);
+    assert_eq!(tried.command(&["reload", "--promote"]).0, Some(0));
+    states([Some("given up"), None, Some("promoted")]);
+    let texts = ["/", "/api", "/wiki"].map(|path| tried.kirin.get(path).text());
+    assert_eq!(texts, ["one", "two", "two"]);
 }
 
 #[test]

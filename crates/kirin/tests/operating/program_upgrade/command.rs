@@ -102,6 +102,24 @@ fn the_command_says_why_the_old_program_serves_on() {
 }
 
 #[test]
+fn an_upgrade_ends_a_trial_with_the_code_of_the_disk() {
+    let trial = "workers = 2\ntrial = { share = \"50%\", time = \"1h\" }";
+    let service = Service::start(&CONFIG.replace("workers = 2", trial));
+    let old = service.get("/");
+    service.write_app("sub { [200, ['Content-Type' => 'text/plain'], ['new']] };");
+    let (code, said) = service.command(&["reload", "--app", "web"]);
+    assert!(code == Some(0) && said.contains("on trial with 50% of the visitors"), "{said}");
+    // All requests come from one address, so they are on one side.
+    let seen = service.get("/");
+    assert!(seen == "new" || seen == old, "{seen}");
+    service.upgrade();
+    assert_eq!(service.get("/"), "new");
+    service.first.wait_for_log("trial: undecided, because the application stops");
+    let (code, said) = service.command(&["reload", "--promote"]);
+    assert!(code == Some(1) && said.contains("no application has new code on trial"), "{said}");
+}
+
+#[test]
 fn a_new_program_that_is_stopped_is_killed() {
     let service = Service::start(CONFIG);
     service.write_app(&format!("kill 'STOP', getppid;\n{APP}"));
