@@ -35,6 +35,7 @@ COMPARISON = Comparison(
     budgets=(Budget("Caddy", "kirin files", "Caddy", 1.0),),
     notes=(
         "The load is quic-go, which needs more CPU than either server: it limits the requests a second.",
+        "A round with 1,000 connections is short for their handshakes, which are in its figures.",
         "Debian's h2o and nginx are older than their HTTP/3.",
     ),
 )
