@@ -1,7 +1,7 @@
 //! The listener at which a request arrives.
 
 use kirin_acme::challenge_token;
-use kirin_config::ListenerConfig;
+use kirin_config::{Http3, ListenerConfig};
 use kirin_http::{ListenAddress, RequestHead};
 
 /// How a request arrives.
@@ -12,6 +12,18 @@ pub enum Arrival<'a> {
     OtherScheme(&'a ListenerConfig),
     /// No listener has the port.
     Nowhere,
+}
+
+/// Returns the scheme that a listener speaks, and the versions of HTTP if it has TLS.
+pub fn spoken_at(listener: &ListenerConfig) -> &'static str {
+    match listener.tls.as_ref().map(|tls| tls.http3) {
+        None => "http",
+        Some(Http3::Required) => "https by HTTP/1.1, HTTP/2 and HTTP/3",
+        Some(Http3::IfPossible) if !listener.proxy_protocol => {
+            "https by HTTP/1.1, HTTP/2, and HTTP/3 if its UDP port can be bound"
+        }
+        Some(Http3::IfPossible | Http3::Off) => "https by HTTP/1.1 and HTTP/2",
+    }
 }
 
 impl<'a> Arrival<'a> {

@@ -10,7 +10,7 @@ use kirin_http::host::without_port;
 use kirin_http::{ListenAddress, Method, RequestHead, ResponseLog};
 
 use super::files;
-use super::listener::Arrival;
+use super::listener::{Arrival, spoken_at};
 
 /// The width of the column with the names of blocks.
 const COLUMN: usize = 12;
@@ -49,8 +49,7 @@ impl ExplanationText {
     pub fn listener(&mut self, arrival: &Arrival<'_>, head: &RequestHead<'_>, is_purge: bool) {
         match arrival {
             Arrival::At(listener) => {
-                let scheme = if listener.tls.is_some() { "https" } else { "http" };
-                self.block("listener", &format!("{} ({scheme})", listener.address));
+                self.block("listener", &format!("{} ({})", listener.address, spoken_at(listener)));
                 if let Some(port) = arrival.redirect(head, is_purge) {
                     let port = if port == 443 { String::new() } else { format!(":{port}") };
                     let (host, path) = (without_port(head.host), head.path);

@@ -215,7 +215,12 @@ fn responses_over_http_1_and_2_say_where_http_3_is() {
     let own = serve(&format!("{CONFIG}headers = {{ Alt-Svc = 'clear' }}\n"));
     let head = head_by_curl(&own.port, "--http2");
     assert!(head.contains("\r\nalt-svc: clear\r\n") && !head.contains("h3="), "{head}");
+    let explained = |served: &Served| said(&served.site, &["explain", &served.url()]).1;
+    let text = explained(&served);
+    assert!(text.contains("(https by HTTP/1.1, HTTP/2 and HTTP/3)\n"), "{text}");
     let without = serve(&CONFIG.replace("http3 = true", "http3 = false"));
+    let text = explained(&without);
+    assert!(text.contains("(https by HTTP/1.1 and HTTP/2)\n"), "{text}");
     let head = head_by_curl(&without.port, "--http1.1");
     assert!(!head.contains("alt-svc"), "{head}");
 }
