@@ -75,6 +75,11 @@ impl<T> FairQueue<T> {
         Self { limit, entries: VecDeque::new(), shares: HashMap::new(), round: 0, next_number: 0 }
     }
 
+    /// Returns how many requests may wait.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Lets at most `limit` requests wait from now on. Those that wait already stay.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;

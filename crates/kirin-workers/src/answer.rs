@@ -107,6 +107,7 @@ impl App {
                 }
             };
             let generation = turn.visitor.as_ref().map(|_| capacity.generation());
+            let had_others = capacity.is_concurrent();
             let answered = match capacity {
                 Capacity::Ring(place) => {
                     let client = client.as_ref();
@@ -117,7 +118,7 @@ impl App {
                 }
             };
             if let (Some(visitor), Some(generation)) = (&turn.visitor, generation)
-                && let Some(outcome) = outcome(&answered, &outgoing.steps)
+                && let Some(outcome) = outcome(&answered, had_others, &outgoing.steps)
             {
                 self.note_outcome(visitor, generation, outcome);
             }
@@ -169,7 +170,7 @@ impl App {
             if let (Some(visitor), Some(generation), Failure::NotRead { .. }) =
                 (&turn.visitor, generation, &failure)
             {
-                self.note_outcome(visitor, generation, Outcome::Lost);
+                self.note_outcome(visitor, generation, Outcome::Lost { had_others: false });
             }
             let counter = match failure {
                 Failure::Overdue { .. } | Failure::GivenUp { .. } => &self.counters.overdue,
@@ -280,7 +281,11 @@ impl App {
 }
 
 /// Returns what a trial notes of an attempt. `None` if it says nothing about the application.
-fn outcome(answered: &Result<Response, Failure>, steps: &RequestSteps) -> Option<Outcome> {
+fn outcome(
+    answered: &Result<Response, Failure>,
+    had_others: bool,
+    steps: &RequestSteps,
+) -> Option<Outcome> {
     match answered {
         Ok(response) => {
             // The time of the worker only: the queue of a side depends on its share.
@@ -290,7 +295,7 @@ fn outcome(answered: &Result<Response, Failure>, steps: &RequestSteps) -> Option
         }
         Err(Failure::Overdue { .. } | Failure::GivenUp { .. }) => Some(Outcome::Overdue),
         Err(Failure::NoResponse { .. } | Failure::Truncated { .. } | Failure::Protocol { .. }) => {
-            Some(Outcome::Lost)
+            Some(Outcome::Lost { had_others })
         }
         Err(Failure::Refused(Refused::Full | Refused::WaitedTooLong)) => Some(Outcome::Refused),
         Err(

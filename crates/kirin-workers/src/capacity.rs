@@ -23,6 +23,14 @@ impl Capacity {
         }
     }
 
+    /// Returns whether the worker handles several requests at once.
+    pub(crate) fn is_concurrent(&self) -> bool {
+        match self {
+            Self::Ring(_) => false,
+            Self::Connection(connection) => connection.handle.process.is_concurrent(),
+        }
+    }
+
     /// Returns the process id of the worker of a connection, if the worker has no request.
     pub(crate) fn idle_worker(&self) -> Option<u32> {
         match self {

@@ -175,6 +175,11 @@ impl<W: Pooled> Pool<W> {
         }
     }
 
+    /// Returns how many requests may wait.
+    pub(crate) fn queue_length(&self) -> usize {
+        self.state.lock().waiting.limit()
+    }
+
     /// Lets at most `length` requests wait from now on.
     pub(crate) fn set_queue_length(&self, length: usize) {
         self.state.lock().waiting.set_limit(length);

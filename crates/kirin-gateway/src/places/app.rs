@@ -82,7 +82,9 @@ impl AppBackend {
     /// Returns the value of the cookie that names the visitor's session.
     fn session<'a>(&self, request: &Request<'a>) -> Option<&'a [u8]> {
         let cookie = self.session_cookie.as_deref()?;
+        // An empty value is left over from a session that has ended.
         cookie_like_plack(cookie_fields(request.head), cookie.as_bytes())
+            .filter(|value| !value.is_empty())
     }
 }
 

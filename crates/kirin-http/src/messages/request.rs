@@ -131,9 +131,10 @@ pub enum Reject {
     /// An expectation other than `100-continue`.
     #[error("expectation cannot be met")]
     Expectation,
-    /// A request that may change something, in early data: an attacker can record it and send it
-    /// again (RFC 8470 section 5.2).
-    #[error("method is not safe in early data")]
+    /// A request that cannot be answered in early data, because it may change something and an
+    /// attacker can send it again, or because its client has not shown its address (RFC 8470
+    /// section 5.2).
+    #[error("request cannot be answered in early data")]
     TooEarly,
 }
 

@@ -25,3 +25,4 @@ mod succession;
 mod timers;
 mod transport;
 mod tunnel;
+mod used_tokens;

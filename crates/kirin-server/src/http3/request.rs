@@ -185,7 +185,12 @@ impl<H: Handler> Http3Connection<H> {
             Err(reject) => return self.refuse(server, stream, reject, &fields),
         };
         if is_early {
-            if !head.is_safe() {
+            let is_denied =
+                fields.iter().any(|field| field.name == EARLY_DATA && field.value != b"1");
+            // Rules may ask for the address, which everybody could have forged until it is shown.
+            let sender = self.quic.borrow().remote_address();
+            let is_proven = self.address.borrow().is_proven(sender);
+            if is_denied || !is_proven || !head.is_safe() {
                 return self.refuse(server, stream, Reject::TooEarly, &fields);
             }
             server.counters.http3_early_requests.add();

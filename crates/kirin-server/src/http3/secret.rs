@@ -12,6 +12,7 @@ use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use super::connection_ids::IdKey;
+use super::used_tokens::UsedTokens;
 
 /// The length of the secret.
 pub(super) const SECRET_BYTES: usize = 32;
@@ -26,6 +27,8 @@ pub(super) struct Keys {
     pub(super) ids: IdKey,
     /// Makes the tokens by which clients show that they have their address (RFC 9000 section 8.1).
     pub(super) tokens: Arc<dyn HandshakeTokenKey>,
+    /// Those of them that were used.
+    pub(super) used_tokens: Arc<UsedTokens>,
     /// Makes the tokens of stateless resets (RFC 9000 section 10.3).
     pub(super) resets: Arc<dyn HmacKey>,
 }
@@ -47,6 +50,7 @@ impl Secret {
         Ok(Keys {
             ids: IdKey(ids.into()),
             tokens: Arc::new(Prk::from(tokens)),
+            used_tokens: Arc::new(UsedTokens::new()),
             resets: Arc::new(hmac::Key::from(resets)),
         })
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
+use quinn_proto::{
+    EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, ValidationTokenConfig, VarInt,
+};
 
 use super::connection_ids::ConnectionIds;
 use super::secret::Keys;
@@ -25,6 +27,11 @@ const HANDSHAKE_BYTES: usize = 16 * 1024;
 const MOST_INCOMING: usize = 64;
 const INCOMING_BYTES: u64 = 64 * 1024;
 
+/// How many tokens a client gets, by which it shows its address in the first packet of a later
+/// connection (RFC 9000 section 8.1.3), and how long they count.
+const TOKENS: u32 = 2;
+const TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// The only version of QUIC (RFC 9000 section 15).
 const VERSION_1: u32 = 1;
 
@@ -39,8 +46,13 @@ pub(super) fn endpoint_config(place: &Place) -> EndpointConfig {
 
 /// Returns the settings of the connections that begin now. `None` if the listener has no TLS.
 pub(super) fn server_config<H>(server: &Server<H>, keys: &Keys) -> Option<Arc<ServerConfig>> {
-    let crypto = server.tls.as_ref()?.quic();
-    let mut config = ServerConfig::new(crypto, Arc::clone(&keys.tokens));
+    let tls = server.tls.as_ref()?;
+    let mut config = ServerConfig::new(tls.quic(), Arc::clone(&keys.tokens));
+    let mut tokens = ValidationTokenConfig::default();
+    tokens.log(Arc::clone(&keys.used_tokens) as _).lifetime(TOKEN_LIFETIME);
+    // A request in early data needs one, and otherwise nobody does.
+    tokens.sent(if tls.has_early_data() { TOKENS } else { 0 });
+    config.validation_token_config(tokens);
     config.max_incoming(MOST_INCOMING);
     config.incoming_buffer_size(INCOMING_BYTES);
     config.incoming_buffer_size_total(INCOMING_BYTES * MOST_INCOMING as u64);

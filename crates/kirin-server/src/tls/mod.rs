@@ -217,6 +217,11 @@ impl Tls {
         self.quic.load_full()
     }
 
+    /// Returns whether clients of HTTP/3 may send requests in early data.
+    pub(crate) fn has_early_data(&self) -> bool {
+        self.settings.load().early_data
+    }
+
     /// Returns how long a handshake may take.
     pub(crate) fn handshake_time(&self) -> Duration {
         self.settings.load().handshake_time

@@ -80,6 +80,11 @@ impl Pools {
         self.of(generation).set_queue_length(length);
     }
 
+    /// Lets as many requests wait as before the promotion of the code that was on trial.
+    pub(crate) fn keep_queue_length(&self) {
+        self.serving.set_queue_length(self.trial.queue_length());
+    }
+
     /// Drops the idle workers for which `is_lost` is true.
     pub(crate) fn remove_idle(&self, is_lost: impl Fn(&Capacity) -> bool) {
         drop(self.serving.remove_idle(&is_lost));

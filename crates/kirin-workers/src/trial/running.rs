@@ -41,8 +41,9 @@ pub(crate) enum Side {
 pub(crate) enum Outcome {
     /// The application has answered.
     Answered { is_error: bool, took: Duration },
-    /// Its worker was lost or broke the protocol.
-    Lost,
+    /// Its worker was lost or broke the protocol. One that had other requests too is not the fault
+    /// of this one, and counts as a crash only.
+    Lost { had_others: bool },
     /// Its worker took too long.
     Overdue,
     /// It got no worker.
@@ -234,9 +235,9 @@ impl Counts {
                 }
                 (is_error, (side == Side::Old || tally.requests > untimed).then_some(took))
             }
-            Outcome::Lost => {
+            Outcome::Lost { had_others } => {
                 tally.lost += 1;
-                (true, None)
+                (!had_others, None)
             }
             Outcome::Overdue => {
                 tally.overdue += 1;
@@ -244,7 +245,8 @@ impl Counts {
             }
             Outcome::Refused => {
                 tally.refused += 1;
-                (true, None)
+                // All visitors of a side are refused together, so they are no throws of a coin.
+                (false, None)
             }
         };
         if let Some(time) = time {

@@ -4,6 +4,7 @@ use super::*;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const FINE: Outcome = Outcome::Answered { is_error: false, took: MILLISECOND };
+const LOST: Outcome = Outcome::Lost { had_others: false };
 const ERROR: Outcome = Outcome::Answered { is_error: true, took: MILLISECOND };
 
 fn trial(share: f64) -> Arc<RunningTrial> {
@@ -99,7 +100,7 @@ fn slow_is_what_takes_more_than_twice_the_usual_time() {
 fn all_kinds_of_failures_are_counted() {
     let trial = trial(0.5);
     let visitor = visitors(&trial, 2).next().unwrap();
-    for outcome in [FINE, ERROR, Outcome::Lost, Outcome::Overdue, Outcome::Refused] {
+    for outcome in [FINE, ERROR, LOST, Outcome::Overdue, Outcome::Refused] {
         visitor.note(2, outcome);
     }
     trial.note_crash(1);
@@ -114,6 +115,18 @@ fn all_kinds_of_failures_are_counted() {
 }
 
 #[test]
+fn what_happens_to_many_visitors_together_is_no_failing_visitor() {
+    let trial = trial(0.5);
+    for visitor in visitors(&trial, 2).take(100) {
+        assert!(!visitor.note(2, Outcome::Lost { had_others: true }));
+        assert!(!visitor.note(2, Outcome::Refused));
+    }
+    let (new, _) = trial.sides();
+    assert_eq!((new.lost, new.refused, new.failing_visitors), (100, 100, 0));
+    assert_eq!(trial.fault(), None);
+}
+
+#[test]
 fn an_answer_ends_a_row_of_crashes() {
     let trial = trial(0.5);
     let visitor = visitors(&trial, 2).next().unwrap();
@@ -121,7 +134,7 @@ fn an_answer_ends_a_row_of_crashes() {
     visitor.note(2, FINE);
     (0..4).for_each(|_| trial.note_crash(2));
     assert_eq!(trial.fault(), None);
-    visitor.note(2, Outcome::Lost);
+    visitor.note(2, LOST);
     trial.note_crash(2);
     assert_eq!(trial.fault(), Some(Fault::CrashLoop));
 }

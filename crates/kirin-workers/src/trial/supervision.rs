@@ -75,6 +75,7 @@ impl Supervisor {
     fn promote(&mut self, reason: &str) {
         let Some(index) = self.on_trial() else { return };
         self.app.pools.end_choice();
+        self.app.pools.keep_queue_length();
         self.end_trial(None, reason);
         self.app.pools.merge();
         self.serve(index);
@@ -89,11 +90,11 @@ impl Supervisor {
     /// Lets the code that is on trial leave. Does nothing without a trial.
     pub(crate) fn give_up_trial(&mut self, reason: &str, why: GivenUp) {
         let Some(index) = self.on_trial() else { return };
-        self.app.pools.end_choice();
-        self.end_trial(Some(why), reason);
-        // The idle workers must be marked as leaving before the other pool gets them.
+        // Its workers must be marked as leaving before the other pool can get them.
         self.retire(index);
+        self.app.pools.end_choice();
         self.app.pools.merge();
+        self.end_trial(Some(why), reason);
     }
 
     /// Ends the count of both sides, and logs it. The new code is promoted if it is not given up.

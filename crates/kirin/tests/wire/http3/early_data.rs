@@ -12,11 +12,13 @@ fn serve_early() -> Served {
     serve(&format!("{}{ADMIN}", config()))
 }
 
-/// Connects again with a ticket of the client, and sends requests in early data. Returns what the
-/// client says about the handshake, and the streams of the requests.
+/// Connects again with a ticket and a token of the client, and sends requests in early data.
+/// Returns what the client says about the handshake, and the streams of the requests.
 fn come_again(client: &mut Http3Client, served: &Served, early: Value) -> (Value, Vec<u64>) {
-    client.ask(&json!({ "do": "ticket" }));
-    let command = json!({ "do": "connect", "url": served.url(), "resume": true, "early": early });
+    client.ask(&json!({ "do": "ticket", "token": true }));
+    let mut command = json!({ "do": "connect", "url": served.url(), "resume": true });
+    command["token"] = true.into();
+    command["early"] = early;
     let mut handshake = client.ask(&command);
     let streams = serde_json::from_value(handshake["streams"].take()).expect("their streams");
     (handshake, streams)
@@ -37,12 +39,13 @@ fn safe_requests_are_answered_before_the_handshake_and_others_get_425() {
         { "path": "/app/count", "method": "POST", "text": "a" },
         { "path": "/app/count", "method": "DELETE" },
         { "path": "/app/env", "fields": [["early-data", "1"]] },
+        { "path": "/app/env", "fields": [["early-data", "0"]] },
     ]);
     let (handshake, streams) = come_again(&mut client, &served, early);
     assert_eq!(handshake["early_accepted"], true, "{handshake}");
     let replies = client.finish(&streams);
     let statuses: Vec<u64> = replies.iter().map(Http3Reply::status).collect();
-    assert_eq!(statuses, [200, 200, 425, 425, 200], "{replies:?}");
+    assert_eq!(statuses, [200, 200, 425, 425, 200, 425], "{replies:?}");
     for reply in [&replies[0], &replies[4]] {
         assert!(reply.text().contains("HTTP_EARLY_DATA=1\n"), "{reply:?}");
     }
@@ -56,6 +59,21 @@ fn safe_requests_are_answered_before_the_handshake_and_others_get_425() {
     assert_eq!(served.metric("kirin_http3_early_requests_total"), 3);
     served.wait_for_line("\"POST /app/count HTTP/3.0\" 425 ");
     served.assert_is_well();
+}
+
+#[test]
+fn a_client_that_does_not_show_its_address_gets_425_in_early_data() {
+    let served = serve(&config());
+    let mut client = served.connect();
+    client.ask(&json!({ "do": "ticket" }));
+    let mut command = json!({ "do": "connect", "url": served.url(), "resume": true });
+    command["early"] = json!([{ "path": "/app/count" }]);
+    let handshake = client.ask(&command);
+    assert_eq!(handshake["early_accepted"], true, "{handshake}");
+    let stream = handshake["streams"][0].as_u64().expect("a stream");
+    assert_eq!(client.finish(&[stream])[0].status(), 425);
+    assert_eq!(client.get("/app/count").text(), "counted", "the handshake shows it");
+    assert_eq!(counted(&served), 1);
 }
 
 #[test]

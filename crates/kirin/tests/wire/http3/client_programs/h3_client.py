@@ -359,9 +359,11 @@ class Commands:
         client.link.wait("GOAWAY", lambda: len(client.goaways) >= command["count"])
         return {"numbers": client.goaways}
 
-    def ticket(self, _command):
-        """Waits until the server has sent a ticket for a later session."""
-        self.client.link.wait("a ticket", lambda: self.tickets)
+    def ticket(self, command):
+        """Waits until the server has sent a ticket for a later session, and with `token` one of
+        the address, too."""
+        wants_token = command.get("token", False)
+        self.client.link.wait("a ticket", lambda: self.tickets and (self.tokens or not wants_token))
         return {"early_bytes": self.tickets[-1].max_early_data_size}
 
     def run(self, command):
