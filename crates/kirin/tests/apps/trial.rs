@@ -133,7 +133,9 @@ fn code_that_fails_for_one_request_in_twenty_is_given_up() {
         assert_eq!(app["counters"]["trials_given_up"], 1, "{app:#}");
         let rings = app["rings"].as_array().expect("rings");
         let attached: u64 = rings.iter().filter_map(|ring| ring["workers"].as_u64()).sum();
-        assert_eq!(attached > 0, keys.is_empty(), "{app:#}");
+        // The whole suite runs once more without the ring.
+        let has_ring = keys.is_empty() && std::env::var("KIRIN_RING").as_deref() != Ok("0");
+        assert_eq!(attached > 0, has_ring, "{app:#}");
         for visitor in 0..200 {
             assert_eq!(visit(&mut client, visitor), (200, "one".to_owned()), "{log}");
         }
