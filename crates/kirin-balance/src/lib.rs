@@ -29,6 +29,8 @@ mod retry_budget;
 mod round_robin;
 mod server;
 mod slow_start;
+#[cfg(test)]
+mod test_servers;
 mod tried;
 
 pub use attempt::Attempt;

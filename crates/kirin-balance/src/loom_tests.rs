@@ -3,37 +3,17 @@
 //! `cargo test -p kirin-balance --features loom --lib loom_tests` runs them. `scripts/planted-bugs`
 //! shows that they find bugs.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kirin_sync::model::{check, join, spawn, wait_for, yield_now};
 
+use crate::test_servers::{server, servers};
 use crate::{Attempt, Criteria, Entered, QueuePlace, QueueRefusal, Servers, SlotClaim};
-use crate::{ServerSettings, Settings};
 
-/// Returns servers, each with a limit of one request. Three requests can wait.
-fn servers(names: &[&str], now: Instant) -> Arc<Servers> {
-    let settings = Settings {
-        max_failures: 1,
-        ejection_time: Duration::from_secs(3600),
-        healthy_after: 1,
-        unhealthy_after: 1,
-        slow_start: Duration::ZERO,
-        queue_length: 3,
-    };
-    Arc::new(Servers::new(names.iter().map(|name| server(name)), settings, now))
-}
-
-fn server(name: &str) -> ServerSettings {
-    ServerSettings {
-        name: name.to_owned(),
-        weight: 1,
-        backup: false,
-        max_in_flight: NonZeroU32::new(1),
-    }
-}
+/// Three requests can wait.
+const QUEUE: usize = 3;
 
 fn claim(servers: &Arc<Servers>) -> Option<Attempt> {
     match servers.claim(&Criteria::default(), Instant::now()) {
@@ -70,7 +50,7 @@ fn have(attempt: Attempt, holders: &AtomicU32) {
 #[test]
 fn a_slot_is_never_given_twice() {
     check(5, || {
-        let servers = servers(&["a"], Instant::now());
+        let servers = servers(&[1], QUEUE, Instant::now());
         let holders = Arc::new(AtomicU32::new(0));
         let (other, counted) = (Arc::clone(&servers), Arc::clone(&holders));
         let thread = spawn(move || have(get(&other), &counted));
@@ -83,7 +63,7 @@ fn a_slot_is_never_given_twice() {
 #[test]
 fn a_slot_that_is_freed_while_a_request_enters_reaches_it() {
     check(6, || {
-        let servers = servers(&["a"], Instant::now());
+        let servers = servers(&[1], QUEUE, Instant::now());
         let attempt = claim(&servers).expect("a free server");
         let thread = spawn(move || drop(attempt));
         drop(get(&servers));
@@ -100,7 +80,7 @@ fn a_slot_of_a_request_that_gives_up_reaches_the_next() {
         }
     }
     check(5, || {
-        let servers = servers(&["a"], Instant::now());
+        let servers = servers(&[1], QUEUE, Instant::now());
         let attempt = claim(&servers).expect("a free server");
         let (first, second) = (place(&servers), place(&servers));
         let threads = [spawn(move || drop(attempt)), spawn(move || drop(first))];
@@ -113,10 +93,10 @@ fn a_slot_of_a_request_that_gives_up_reaches_the_next() {
 #[test]
 fn a_request_does_not_wait_for_servers_that_were_exchanged() {
     check(5, || {
-        let old = servers(&["a"], Instant::now());
+        let old = servers(&[1], QUEUE, Instant::now());
         // It stays until the end, so nobody gets this slot.
         let _attempt = claim(&old).expect("a free server");
-        let new = Arc::new(old.exchanged([server("a"), server("b")]));
+        let new = Arc::new(old.exchanged([server(0, 1, false), server(1, 1, false)]));
         let entering = Arc::clone(&old);
         let thread = spawn(move || match enter(&entering) {
             Ok(Entered::Given(_)) => panic!("the server is busy"),

@@ -14,33 +14,11 @@ use proptest::prelude::*;
 
 use super::{Entered, QueuePlace, QueueRefusal, RequestQueue};
 use crate::fair_queue::Ticket;
-use crate::{Attempt, Balancer, Criteria, Method, ServerSettings, Servers, Settings, SlotClaim};
+use crate::test_servers::{server, servers};
+use crate::{Attempt, Balancer, Criteria, Method, Servers, SlotClaim};
 
 /// How long it may take until a free slot is noticed.
 const SLOT_WAIT_LIMIT: Duration = Duration::from_secs(20);
-
-fn server(name: usize, limit: u32, backup: bool) -> ServerSettings {
-    ServerSettings {
-        name: name.to_string(),
-        weight: 1,
-        backup,
-        max_in_flight: NonZeroU32::new(limit),
-    }
-}
-
-/// Returns servers with these limits; 0 for no limit.
-fn servers(limits: &[u32], queue_length: usize, now: Instant) -> Arc<Servers> {
-    let settings = Settings {
-        max_failures: 1,
-        ejection_time: Duration::from_secs(3600),
-        healthy_after: 1,
-        unhealthy_after: 1,
-        slow_start: Duration::ZERO,
-        queue_length,
-    };
-    let all = limits.iter().enumerate().map(|(name, limit)| server(name, *limit, false));
-    Arc::new(Servers::new(all, settings, now))
-}
 
 /// Returns a server with a limit of one request, and a backup with the same limit.
 fn servers_with_backup(queue_length: usize, now: Instant) -> Arc<Servers> {

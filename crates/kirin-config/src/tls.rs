@@ -158,18 +158,8 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
         file: source.path(file),
         required: section.client_verify == ClientVerify::Required,
     });
-    if *section.early_data {
-        let message = match (section.http3.as_deref(), &section.client_ca) {
-            (Some(false), _) => "`early_data` is for HTTP/3, which `http3 = false` turns off",
-            (_, Some(_)) => {
-                "`early_data` is not possible with `client_ca`: a client shows its \
-                             certificate in the handshake, and early data comes before it"
-            }
-            _ => "",
-        };
-        if !message.is_empty() {
-            return Err(source.error(section.early_data.span(), message));
-        }
+    if let Some(message) = hindrance_of_early_data(section) {
+        return Err(source.error(section.early_data.span(), message));
     }
     let ticket_key = section.ticket_key_file.as_ref();
     let ticket_key =
@@ -191,4 +181,18 @@ pub fn check_tls(section: &TlsSection, source: &ConfigSource) -> Result<Listener
         Some(false) => Http3::Off,
     };
     Ok(ListenerTls { tls: Arc::new(tls), hsts, acme, ticket_key_file, http3 })
+}
+
+/// Returns why a listener that wants early data cannot have it.
+fn hindrance_of_early_data(section: &TlsSection) -> Option<&'static str> {
+    if !*section.early_data {
+        None
+    } else if section.http3.as_deref() == Some(&false) {
+        Some("`early_data` is for HTTP/3, which `http3 = false` turns off")
+    } else {
+        section.client_ca.as_ref().map(|_| {
+            "`early_data` is not possible with `client_ca`: a client shows its certificate in the \
+             handshake, and early data comes before it"
+        })
+    }
 }

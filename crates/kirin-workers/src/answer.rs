@@ -195,14 +195,9 @@ impl App {
             let tries = turn.visitor.as_ref().and_then(Visitor::tries);
             let tries = tries.is_some_and(|generation| self.pools.is_on_trial(generation));
             let pool = if tries { self.pools.trial() } else { self.pools.serving() };
-            let capacity = match pool.take(here, turn.address, turn.since) {
-                Ok(Acquired::Worker(capacity)) => capacity,
-                // The trial has ended.
-                Err(Refused::Closed) if tries => {
-                    turn.visitor = None;
-                    continue;
-                }
-                Err(refused) => return Err(refused),
+            let taken = match pool.take(here, turn.address, turn.since) {
+                Ok(Acquired::Worker(capacity)) => Ok(capacity),
+                Err(refused) => Err(refused),
                 Ok(Acquired::Wait(wait)) => {
                     if turn.since.is_none() {
                         self.counters.queued.add(1);
@@ -210,22 +205,23 @@ impl App {
                     }
                     self.ask_for_connections();
                     let _step = steps.begin(StepKind::Queue, self.label());
-                    let waited = match client {
+                    match client {
                         None => wait.await,
                         Some(client) => tokio::select! {
                             biased;
                             worker = wait => worker,
-                            () = client.gone() => return Err(Refused::ClientGone),
+                            () = client.gone() => Err(Refused::ClientGone),
                         },
-                    };
-                    match waited {
-                        Err(Refused::Closed) if tries => {
-                            turn.visitor = None;
-                            continue;
-                        }
-                        waited => waited?,
                     }
                 }
+            };
+            let capacity = match taken {
+                // The trial has ended.
+                Err(Refused::Closed) if tries => {
+                    turn.visitor = None;
+                    continue;
+                }
+                taken => taken?,
             };
             match capacity {
                 Capacity::Connection(mut connection) => {

@@ -12,6 +12,7 @@ mod client;
 mod client_streams;
 mod connection;
 mod connection_ids;
+mod early_data;
 pub(crate) mod endpoint;
 mod priority;
 mod request;

@@ -24,6 +24,7 @@ use kirin_http::response::Response;
 use super::body::Http3Source;
 use super::client::StreamClient;
 use super::connection::Http3Connection;
+use super::early_data;
 use super::priority::quic_priority;
 use super::responding::AtOnce;
 use super::stream::{Read, StreamState};
@@ -36,10 +37,6 @@ use crate::streams::head::{LIST_FIELDS, StreamHead, refused_line};
 use crate::streams::kind::RequestKind;
 use crate::streams::stream_task::{MOST_TASKS, wait};
 use crate::streams::trailers::header_map;
-
-/// The field by which an application learns that a request came in early data (RFC 8470 section
-/// 5.1).
-const EARLY_DATA: &[u8] = b"early-data";
 
 /// The version of TLS that QUIC has, as nginx names it.
 const TLS_VERSION: &str = "TLSv1.3";
@@ -161,10 +158,9 @@ impl<H: Handler> Http3Connection<H> {
         if fields.is_too_large() {
             return self.refuse(server, stream, Reject::HeadTooLarge, &fields);
         }
+        // Until the handshake ends, an attacker may have recorded what comes.
         let is_early = self.quic.borrow().is_handshaking();
-        if is_early && !fields.iter().any(|field| field.name == EARLY_DATA) {
-            fields.push(EARLY_DATA, b"1", usize::MAX, usize::MAX);
-        }
+        let may_be_answered = !is_early || early_data::mark(&mut fields);
         match check_request(&fields, ended, true) {
             Ok(facts) => {
                 stream.announced.set(facts.content_length);
@@ -185,12 +181,10 @@ impl<H: Handler> Http3Connection<H> {
             Err(reject) => return self.refuse(server, stream, reject, &fields),
         };
         if is_early {
-            let is_denied =
-                fields.iter().any(|field| field.name == EARLY_DATA && field.value != b"1");
             // Rules may ask for the address, which everybody could have forged until it is shown.
             let sender = self.quic.borrow().remote_address();
             let is_proven = self.address.borrow().is_proven(sender);
-            if is_denied || !is_proven || !head.is_safe() {
+            if !may_be_answered || !is_proven || !head.is_safe() {
                 return self.refuse(server, stream, Reject::TooEarly, &fields);
             }
             server.counters.http3_early_requests.add();

@@ -44,7 +44,8 @@ pub struct TrialSide {
     pub overdue: u64,
     /// Requests that got no worker.
     pub refused: u64,
-    /// Visitors with at least one of these four.
+    /// Visitors with a failed response that is no failure of many together: without those that got
+    /// no worker, or whose worker was lost with the requests of others.
     pub failing_visitors: u64,
     /// Visitors with at least one slow response.
     pub slow_visitors: u64,

@@ -59,7 +59,8 @@ impl Events {
 /// What is known of both sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    /// Visitors with a failed response: status 5xx, no response, or none in time.
+    /// Visitors with a failed response: status 5xx, no response, or none in time. Requests that
+    /// fail together do not count.
     pub(crate) failing_visitors: Events,
     /// Visitors with a slow response.
     pub(crate) slow_visitors: Events,

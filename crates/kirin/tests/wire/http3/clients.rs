@@ -123,12 +123,17 @@ fn applications_see_the_protocol_and_the_fields() {
 
 /// Starts Kirin with a server behind all of its paths.
 fn serve_in_front_of(backend: &Backend, more: &str) -> Served {
-    let start = CONFIG.split("[[app]]").next().expect("the listener");
-    serve(&format!(
+    serve(&in_front_of(CONFIG, backend, more))
+}
+
+/// Returns the listeners of a configuration with a server behind all paths.
+pub fn in_front_of(config: &str, backend: &Backend, more: &str) -> String {
+    let start = config.split("[[app]]").next().expect("the listener");
+    format!(
         "{start}[[upstream]]\nname = \"far\"\nservers = [\"http://{}\"]\n\
          [[route]]\npath = \"/\"\ntry = [\"proxy:far\"]\n{more}",
         backend.address()
-    ))
+    )
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Early data (0-RTT): the requests that a client sends before its handshake.
 
+use super::clients::in_front_of;
 use super::*;
 
 /// Returns the configuration with early data.
@@ -59,6 +60,23 @@ fn safe_requests_are_answered_before_the_handshake_and_others_get_425() {
     assert_eq!(served.metric("kirin_http3_early_requests_total"), 3);
     served.wait_for_line("\"POST /app/count HTTP/3.0\" 425 ");
     served.assert_is_well();
+}
+
+#[test]
+fn a_server_learns_of_early_data_and_its_425_reaches_the_client() {
+    let backend = Backend::answering(|received| {
+        let status = match received.field("early-data") {
+            Some("1") => "425 Too Early",
+            _ => "200 OK",
+        };
+        format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")
+    });
+    let served = serve(&in_front_of(&config(), &backend, ""));
+    let mut client = served.connect();
+    let (handshake, streams) = come_again(&mut client, &served, json!([{ "path": "/" }]));
+    assert_eq!(handshake["early_accepted"], true, "{handshake}");
+    assert_eq!(client.finish(&streams)[0].status(), 425);
+    assert_eq!(client.get("/").status(), 200, "the client asks again");
 }
 
 #[test]

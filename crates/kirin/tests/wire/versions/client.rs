@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use h2::Reason;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use kirin_tests::{Http2Client, Http2Reply, Pending};
 use serde_json::{Value, json};
@@ -43,9 +44,23 @@ impl Answer {
     }
 }
 
-/// The stream was reset before its response was whole. The text is the client's.
-#[derive(Debug)]
-pub struct Reset(pub String);
+/// The stream was reset before its response was whole.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reset {
+    /// The request is malformed: PROTOCOL_ERROR of HTTP/2, H3_MESSAGE_ERROR of HTTP/3.
+    Malformed,
+    /// The response cannot be ended: INTERNAL_ERROR, H3_INTERNAL_ERROR.
+    Internal,
+    /// Another code, or none.
+    Other(String),
+}
+
+/// An informational response: its status and its fields.
+pub type Informational = (u16, Vec<(String, String)>);
+
+/// The error codes of HTTP/3 (RFC 9114 section 8.1).
+const H3_INTERNAL_ERROR: u64 = 0x102;
+const H3_MESSAGE_ERROR: u64 = 0x10e;
 
 /// A connection.
 pub trait StreamsClient {
@@ -61,8 +76,8 @@ pub trait StreamsClient {
     /// Sends a request and waits for its response.
     fn send(&mut self, request: SentRequest<'_>) -> Result<Answer, Reset>;
 
-    /// Sends a request. Returns the statuses of the informational responses, and of the last one.
-    fn statuses(&mut self, request: SentRequest<'_>) -> (Vec<u16>, u16);
+    /// Sends a request. Returns the informational responses, and the status of the last one.
+    fn informational(&mut self, request: SentRequest<'_>) -> (Vec<Informational>, u16);
 
     /// Sends a GET, whose response must be whole.
     fn get(&mut self, target: &str) -> Answer {
@@ -88,16 +103,22 @@ impl OverHttp2 {
     }
 }
 
+fn fields_of_http2(fields: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    fields.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
 fn answer_of_http2(reply: Result<Http2Reply, h2::Error>) -> Result<Answer, Reset> {
     match reply {
         Ok(reply) => {
-            let fields = reply.fields.iter().map(|(name, value)| {
-                let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-                (name.as_str().to_owned(), value)
-            });
-            Ok(Answer { status: reply.status, fields: fields.collect(), body: reply.body })
+            let fields = fields_of_http2(&reply.fields);
+            Ok(Answer { status: reply.status, fields, body: reply.body })
         }
-        Err(error) if error.is_reset() && error.is_remote() => Err(Reset(error.to_string())),
+        Err(error) if error.is_reset() && error.is_remote() => Err(match error.reason() {
+            Some(Reason::PROTOCOL_ERROR) => Reset::Malformed,
+            Some(Reason::INTERNAL_ERROR) => Reset::Internal,
+            _ => Reset::Other(error.to_string()),
+        }),
         Err(error) => panic!("the connection: {error}"),
     }
 }
@@ -130,7 +151,7 @@ impl StreamsClient for OverHttp2 {
         answer_of_http2(reply)
     }
 
-    fn statuses(&mut self, request: SentRequest<'_>) -> (Vec<u16>, u16) {
+    fn informational(&mut self, request: SentRequest<'_>) -> (Vec<Informational>, u16) {
         let SentRequest { method, target, fields, body, .. } = request;
         let pending = self.client.try_begin(method, target, fields, body.is_empty());
         let mut pending = pending.expect("a request");
@@ -139,7 +160,10 @@ impl StreamsClient for OverHttp2 {
             let _ = pending.stream.send_data(Bytes::copy_from_slice(body), true);
         }
         let (informational, status) = self.client.informational_of(pending);
-        (informational.iter().map(|response| response.status().as_u16()).collect(), status)
+        let informational = informational
+            .iter()
+            .map(|response| (response.status().as_u16(), fields_of_http2(response.headers())));
+        (informational.collect(), status)
     }
 }
 
@@ -173,12 +197,20 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+fn fields_of_http3(fields: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let fields = fields.as_array().expect("fields").iter();
+    fields.map(|field| (text(&field[0]), text(&field[1]))).collect()
+}
+
 fn answer_of_http3(reply: &Http3Reply) -> Result<Answer, Reset> {
     if !reply.is_complete() {
-        return Err(Reset(format!("{reply:?}")));
+        return Err(match reply.0["reset"].as_u64() {
+            Some(H3_MESSAGE_ERROR) => Reset::Malformed,
+            Some(H3_INTERNAL_ERROR) => Reset::Internal,
+            _ => Reset::Other(format!("{reply:?}")),
+        });
     }
-    let text = |value: &Value| value.as_str().expect("a text").to_owned();
-    let fields = reply.0["fields"].as_array().expect("fields").iter();
     let digits = reply.0["body"].as_str().expect("a whole body").as_bytes();
     let byte = |two: &[u8]| {
         let two = std::str::from_utf8(two).expect("digits");
@@ -186,7 +218,7 @@ fn answer_of_http3(reply: &Http3Reply) -> Result<Answer, Reset> {
     };
     Ok(Answer {
         status: u16::try_from(reply.status()).expect("a status"),
-        fields: fields.map(|field| (text(&field[0]), text(&field[1]))).collect(),
+        fields: fields_of_http3(&reply.0["fields"]),
         body: digits.chunks(2).map(byte).collect(),
     })
 }
@@ -210,11 +242,12 @@ impl StreamsClient for OverHttp3 {
         answer_of_http3(&self.ask(request))
     }
 
-    fn statuses(&mut self, request: SentRequest<'_>) -> (Vec<u16>, u16) {
+    fn informational(&mut self, request: SentRequest<'_>) -> (Vec<Informational>, u16) {
         let reply = self.ask(request);
-        let informational = reply.0["informational"].as_array().expect("a list").iter();
         let status = |value: &Value| value.as_u64().and_then(|status| status.try_into().ok());
-        let informational = informational.map(|one| status(&one[0]).expect("a status")).collect();
-        (informational, u16::try_from(reply.status()).expect("a status"))
+        let informational = reply.0["informational"].as_array().expect("a list").iter();
+        let informational =
+            informational.map(|one| (status(&one[0]).expect("a status"), fields_of_http3(&one[1])));
+        (informational.collect(), u16::try_from(reply.status()).expect("a status"))
     }
 }

@@ -103,12 +103,14 @@ fn informational_responses_come_first() {
     let served = serve();
     served.each(|version, client| {
         let hints = SentRequest { method: "GET", target: "/app/hints", ..SentRequest::default() };
-        assert_eq!(client.statuses(hints), (vec![103], 200), "{version}");
+        let link = ("link".to_owned(), "</a.css>; rel=preload".to_owned());
+        assert_eq!(client.informational(hints), (vec![(103, vec![link])], 200), "{version}");
+        assert_eq!(client.get("/app/hints").text(), "done", "{version}");
         // 100 comes if the body is needed, and not otherwise.
         let fields = &[("expect", "100-continue")];
-        for (target, expected) in [("/app/body", vec![100]), ("/hello.txt", vec![])] {
+        for (target, expected) in [("/app/body", vec![(100, vec![])]), ("/hello.txt", vec![])] {
             let request = SentRequest { method: "POST", target, fields, ..ask(b"hello") };
-            assert_eq!(client.statuses(request).0, expected, "{version} {target}");
+            assert_eq!(client.informational(request).0, expected, "{version} {target}");
         }
     });
 }
@@ -118,8 +120,8 @@ fn a_response_that_is_cut_is_reset_and_the_connection_stays() {
     let served = serve();
     served.each(|version, client| {
         let number = client.begin("GET", "/app/cut");
-        let reply = client.finish(number);
-        assert!(reply.is_err(), "{version}: a part is not the whole: {reply:?}");
+        let reset = client.finish(number).expect_err("a part is not the whole");
+        assert_eq!(reset, Reset::Internal, "{version}");
         assert_eq!(client.get("/hello.txt").text(), "hello\n", "{version}");
     });
 }
