@@ -182,6 +182,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--results", type=Path, help="the directory of trial-model.md")
     arguments = parser.parse_args()
+    if arguments.results:
+        arguments.results.mkdir(parents=True, exist_ok=True)
     text = report(arguments.runs)
     print(text)
     if arguments.results:
