@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use kirin_faults::{Errno, Point};
 use kirin_sockets::ProcessStart;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
@@ -22,6 +23,8 @@ use tokio::time::timeout;
 use crate::environment::Variables;
 use crate::failure::ProgramEnd;
 use crate::running;
+
+static START: Point = Point::new("program.start", &[Errno::AGAIN, Errno::NOMEM, Errno::MFILE]);
 
 /// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
@@ -71,6 +74,7 @@ impl ProgramCommand {
         command.stdin(self.input).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         // A file system that hangs must not hang while others wait for the lock.
         std::fs::metadata(&self.file)?;
+        START.pass()?;
         let start = ProcessStart::begin();
         start.close_unknown_on_exec();
         let child = command.spawn()?;

@@ -11,7 +11,10 @@
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use kirin_faults::Point;
 use rustix::time::{ClockId, clock_gettime};
+
+static WALL: Point = Point::new("clock.wall", &[]);
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
@@ -68,7 +71,9 @@ pub fn wall_seconds() -> u64 {
 
 /// Returns the wall clock's time since the Unix epoch.
 pub fn wall() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = now.as_secs().saturating_add_signed(WALL.skew());
+    Duration::new(seconds, now.subsec_nanos())
 }
 
 fn read(clock: ClockId) -> Duration {

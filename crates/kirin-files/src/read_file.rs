@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
+use kirin_faults::Point;
 use kirin_http::byte_range::ByteRange;
 use kirin_http::{Body, FileRange};
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 
 use crate::root::{FileClock, FileState, OpenFile};
+
+static READ: Point = Point::new("file.read", &[Errno::IO]);
 
 /// How often a small file is read again if it changes while it is read.
 const READ_ATTEMPTS: usize = 3;
@@ -174,6 +177,7 @@ fn read_small(file: &File, state: &mut FileState, limit_bytes: usize) -> io::Res
 fn read_up_to(file: &File, size: usize) -> io::Result<Vec<u8>> {
     let mut contents = Vec::with_capacity(size);
     while contents.len() < size {
+        READ.pass()?;
         let offset = contents.len() as u64;
         match rustix::io::pread(file, spare_capacity(&mut contents), offset) {
             Ok(0) => break,

@@ -15,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kirin_faults::Point;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
@@ -29,6 +30,9 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGIC
 /// controlling terminal.
 pub(crate) const OPEN: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+static OPEN_FILE: Point =
+    Point::new("file.open", &[Errno::MFILE, Errno::NFILE, Errno::IO, Errno::NOMEM]);
 
 /// How often an open is retried. openat2 fails with EAGAIN if something is renamed elsewhere while
 /// it follows a link with `..`.
@@ -162,6 +166,7 @@ impl FilesRoot {
 
     /// Opens `name` with `flags`. Follows the links that the configuration allows.
     pub(crate) fn open_with(&self, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+        OPEN_FILE.pass().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let directory = self.directory.borrow();
         let resolve = match self.follow_links {
             FollowLinks::Inside | FollowLinks::SameOwner => RESOLVE,

@@ -15,12 +15,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::BufMut;
+use kirin_faults::{Errno, Point};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::counters::add;
 use crate::execute::Executor;
 use crate::output::OutputBuffer;
 use crate::session::{Flow, MemcachedSession, SessionEnding};
+
+static READ: Point = Point::new("memcached.read", &[Errno::CONNRESET, Errno::TIMEDOUT]);
+static WRITE: Point = Point::new("memcached.write", &[Errno::CONNRESET, Errno::PIPE]);
 
 /// The most bytes of one read.
 const INPUT_BYTES: usize = 64 << 10;
@@ -246,6 +250,7 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
         if let Some((block, missing)) = self.session.block_mut()
             && missing > DIRECT_READ_BYTES
         {
+            ready!(READ.poll(cx))?;
             let count = ready!(poll_read_block(&mut self.stream, cx, block, missing))?;
             if count == 0 {
                 return Poll::Ready(Err(CloseReason::ByClient));
@@ -254,8 +259,10 @@ impl<S: AsyncRead + AsyncWrite + AsRawFd + Unpin> Connection<S> {
             executor.tick();
             return Poll::Ready(Ok(self.session.block_grew(executor, output)));
         }
+        ready!(READ.poll(cx))?;
         let mut input = buffers.input.borrow_mut();
-        let mut read = ReadBuf::new(&mut input);
+        let most = READ.shorten(input.len());
+        let mut read = ReadBuf::new(&mut input[..most]);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read))?;
         let received = read.filled();
         if received.is_empty() {
@@ -299,12 +306,16 @@ fn poll_send<S: AsyncWrite + Unpin>(
     executor: &Executor,
 ) -> Poll<io::Result<()>> {
     while !output.is_empty() {
+        ready!(WRITE.poll(cx))?;
         let sent = match output.as_text() {
-            Some(text) => ready!(Pin::new(&mut *stream).poll_write(cx, text))?,
+            Some(text) => {
+                let text = &text[..WRITE.shorten(text.len())];
+                ready!(Pin::new(&mut *stream).poll_write(cx, text))?
+            }
             None => {
                 let mut slices = [IoSlice::new(&[]); SLICES];
                 let count = output.slices(&mut slices);
-                let slices = slices.get(..count).unwrap_or_default();
+                let slices = slices.get(..WRITE.shorten(count)).unwrap_or_default();
                 ready!(Pin::new(&mut *stream).poll_write_vectored(cx, slices))?
             }
         };

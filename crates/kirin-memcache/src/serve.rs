@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
+use kirin_faults::{Errno, Point};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc};
@@ -25,6 +26,8 @@ use crate::execute::Executor;
 use crate::server::MemcachedServer;
 use crate::session::{MemcachedSession, SessionEnding};
 use crate::watch::event::WatchedPeer;
+
+static ACCEPT: Point = Point::new("memcached.accept", &[Errno::CONNABORTED, Errno::MFILE]);
 
 /// The pause in accepting if the process has no file descriptor or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -53,6 +56,7 @@ impl MemcachedSocket {
     async fn accept(&self, server: &MemcachedServer) -> io::Result<Accepted> {
         poll_fn(|cx| {
             ready!(server.poll_unpaused(cx));
+            ready!(ACCEPT.poll(cx))?;
             Poll::Ready(match self {
                 MemcachedSocket::Tcp(listener) => {
                     let accepted = ready!(listener.poll_accept(cx));

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use kirin_faults::{Errno, Point};
 use kirin_sockets::keepalive;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpStream, UnixStream};
@@ -13,6 +14,11 @@ use crate::failure::ProxyFailure;
 use crate::server::{Endpoint, ProxiedServer};
 use crate::socket::ServerStream;
 use crate::tls::ClientTls;
+
+static CONNECT: Point = Point::new(
+    "server.connect",
+    &[Errno::CONNREFUSED, Errno::TIMEDOUT, Errno::MFILE, Errno::ADDRNOTAVAIL],
+);
 
 /// Connects to `server` within `limit`, which includes the TLS handshake. With `http1_only`, HTTP/2
 /// is not offered.
@@ -34,6 +40,7 @@ async fn open(
     tls: &ClientTls,
     http1_only: bool,
 ) -> io::Result<ServerStream> {
+    CONNECT.pass()?;
     let stream = match &server.endpoint {
         Endpoint::Unix(path) => return UnixStream::connect(path).await.map(ServerStream::Unix),
         Endpoint::Tcp(address) => TcpStream::connect(address).await?,

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::BufMut;
 use bytes::BytesMut;
 use bytes::buf::Limit;
+use kirin_faults::{Errno, Point};
 use kirin_sockets::PlainSocket;
 use rustix::net::Shutdown;
 use rustix::pipe::SpliceFlags;
@@ -18,6 +19,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
 use crate::cgi::Records;
+
+static READ: Point = Point::new("server.read", &[Errno::CONNRESET, Errno::TIMEDOUT]);
+static WRITE: Point = Point::new("server.write", &[Errno::CONNRESET, Errno::PIPE]);
 
 /// A connected socket.
 pub(crate) enum ServerStream {
@@ -56,6 +60,7 @@ impl AsyncRead for ServerStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        ready!(READ.poll(context))?;
         with_stream!(self.get_mut(), stream => Pin::new(stream).poll_read(context, buffer))
     }
 }
@@ -66,6 +71,8 @@ impl AsyncWrite for ServerStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(WRITE.poll(context))?;
+        let bytes = &bytes[..WRITE.shorten(bytes.len())];
         with_stream!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
     }
 
@@ -180,7 +187,9 @@ impl Socket {
                 count
             });
         }
-        let mut read = ReadBuf::new(buffer);
+        ready!(READ.poll(context))?;
+        let most = READ.shorten(buffer.len());
+        let mut read = ReadBuf::new(&mut buffer[..most]);
         ready!(
             with_stream!(&mut *self.stream.borrow_mut(), stream => Pin::new(stream).poll_read(context, &mut read))
         )?;
@@ -201,6 +210,7 @@ impl Socket {
                 count
             });
         }
+        ready!(READ.poll(context))?;
         with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(buffer)).poll(context))
     }
 
@@ -216,6 +226,8 @@ impl Socket {
         pipe: BorrowedFd<'_>,
         count: usize,
     ) -> Poll<io::Result<usize>> {
+        ready!(READ.poll(context))?;
+        let count = READ.shorten(count);
         let stream = &*self.stream.borrow();
         let socket = match stream {
             ServerStream::Tcp(stream) => PlainSocket::Tcp(stream),
@@ -233,6 +245,7 @@ impl Socket {
         context: &mut Context<'_>,
         input: &mut BytesMut,
     ) -> Poll<io::Result<usize>> {
+        ready!(READ.poll(context))?;
         with_stream!(&mut *self.stream.borrow_mut(), stream => pin!(stream.read_buf(input)).poll(context))
     }
 
@@ -243,9 +256,13 @@ impl Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(WRITE.poll(context))?;
         let stream = &mut *self.stream.borrow_mut();
-        match slices {
-            [slice] => with_stream!(stream, stream => Pin::new(stream).poll_write(context, slice)),
+        match &slices[..WRITE.shorten(slices.len())] {
+            [slice] => {
+                let bytes = &slice[..WRITE.shorten(slice.len())];
+                with_stream!(stream, stream => Pin::new(stream).poll_write(context, bytes))
+            }
             slices => {
                 with_stream!(stream, stream => Pin::new(stream).poll_write_vectored(context, slices))
             }

@@ -9,8 +9,13 @@ use std::path::Path;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use kirin_client_bytes::{NoRoom, Reservation, Resource};
+use kirin_faults::Point;
 use kirin_http::{BodyError, BodyLength, RequestBody, Response};
 use rustix::io::Errno;
+
+static CREATE: Point = Point::new("spool.create", &[Errno::MFILE, Errno::NOSPC, Errno::IO]);
+static WRITE: Point = Point::new("spool.write", &[Errno::NOSPC, Errno::DQUOT, Errno::IO]);
+static OPEN: Point = Point::new("spool.open", &[Errno::MFILE, Errno::NFILE]);
 
 /// Bodies of up to this size stay in memory.
 const MEMORY_BYTES: u64 = 1024 * 1024;
@@ -142,11 +147,13 @@ impl SpooledBody {
             |error| SpoolError::Spool { directory: directory.display().to_string(), error };
         let mut length = first.len() as u64;
         let mut reserved = body.share().reserve(Resource::Disk, length)?;
+        CREATE.pass().map_err(failed)?;
         let mut file = tempfile::tempfile_in(directory).map_err(failed)?;
         file.write_all(first).map_err(failed)?;
         while let Some(bytes) = body.chunk().await? {
             length += bytes.len() as u64;
             reserved.resize(length)?;
+            WRITE.pass().map_err(failed)?;
             file.write_all(&bytes).map_err(failed)?;
         }
         Ok(SpooledBody::File { file, length, reserved })
@@ -158,6 +165,7 @@ impl SpooledBody {
         match self {
             SpooledBody::Memory { .. } => Err(io::ErrorKind::NotFound.into()),
             SpooledBody::File { file, .. } => {
+                OPEN.pass()?;
                 File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
             }
         }

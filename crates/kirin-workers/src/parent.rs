@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use kirin_faults::Point;
 use kirin_files::SendfileRoots;
 use kirin_sockets::ProcessStart;
 use rustix::io::Errno;
@@ -26,6 +27,8 @@ use crate::config::{AppConfig, ParentInvocation};
 use crate::control::{self, ControlLine, MAX_LINE_BYTES};
 use crate::error::AppError;
 use crate::event::Event;
+
+static START: Point = Point::new("app.start", &[Errno::AGAIN, Errno::NOMEM]);
 
 /// The pause between two checks whether a process has ended.
 const WAIT_PAUSE: Duration = Duration::from_millis(10);
@@ -140,10 +143,11 @@ impl Parent {
         // has ended.
         command.process_group(0).kill_on_drop(true);
 
-        let mut child = command.spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => AppError::no_interpreter(config, &adapter.program),
-            _ => failed(&format!("cannot start {}", adapter.program.display()), error),
-        })?;
+        let mut child =
+            START.pass().and_then(|()| command.spawn()).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => AppError::no_interpreter(config, &adapter.program),
+                _ => failed(&format!("cannot start {}", adapter.program.display()), error),
+            })?;
         let no_pid = || {
             let error = std::io::Error::other("it has no process id");
             failed("cannot start the adapter", error)

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use bytes::{BufMut, BytesMut};
 use kirin_cgi::RequestBlock;
+use kirin_faults::{Errno, Point};
 use kirin_http::ReadBuffer;
 use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, Interest, ReadBuf};
@@ -24,6 +25,11 @@ use crate::greeting::{self, Greeting, MAX_GREETING_BYTES};
 use crate::ring::{self, Parked, RingOwner, RingPlace, RingSeat, SharedRing};
 use crate::worker_handle::WorkerHandle;
 use crate::worker_process::WorkerProcess;
+
+static CONNECT: Point =
+    Point::new("worker.connect", &[Errno::AGAIN, Errno::MFILE, Errno::CONNREFUSED]);
+static READ: Point = Point::new("worker.read", &[Errno::CONNRESET, Errno::IO]);
+static WRITE: Point = Point::new("worker.write", &[Errno::PIPE, Errno::CONNRESET]);
 
 /// Bytes read from a worker at once. No response head may be longer.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
@@ -163,6 +169,8 @@ impl WorkerConnection {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(WRITE.poll(context))?;
+        let slices = &slices[..WRITE.shorten(slices.len())];
         Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 
@@ -179,6 +187,8 @@ impl WorkerConnection {
         offset: &mut u64,
         count: usize,
     ) -> io::Result<usize> {
+        WRITE.pass()?;
+        let count = WRITE.shorten(count);
         let send = || Ok(rustix::fs::sendfile(&self.stream, file, Some(&mut *offset), count)?);
         self.stream.async_io(Interest::WRITABLE, send).await
     }
@@ -189,6 +199,7 @@ impl WorkerConnection {
         bytes: &[u8],
         descriptor: BorrowedFd<'_>,
     ) -> io::Result<usize> {
+        WRITE.pass()?;
         descriptor_message::send(&self.stream, bytes, &[descriptor]).await
     }
 
@@ -196,7 +207,10 @@ impl WorkerConnection {
     ///
     /// A short read tells tokio that the socket is empty, so that no second `read` is needed.
     pub(crate) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut read = ReadBuf::new(self.buffer.room());
+        ready!(READ.poll(context))?;
+        let room = self.buffer.room();
+        let most = READ.shorten(room.len());
+        let mut read = ReadBuf::new(&mut room[..most]);
         debug_assert!(read.remaining() > 0, "a full buffer reads as the end");
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
         let count = read.filled().len();
@@ -211,7 +225,9 @@ impl WorkerConnection {
         into: &mut [u8],
     ) -> Poll<io::Result<usize>> {
         debug_assert!(self.buffer.is_empty(), "what is buffered comes first");
-        let mut read = ReadBuf::new(into);
+        ready!(READ.poll(context))?;
+        let most = READ.shorten(into.len());
+        let mut read = ReadBuf::new(&mut into[..most]);
         ready!(Pin::new(&mut self.stream).poll_read(context, &mut read))?;
         Poll::Ready(Ok(read.filled().len()))
     }
@@ -224,7 +240,8 @@ impl WorkerConnection {
         most: usize,
     ) -> io::Result<usize> {
         debug_assert!(self.buffer.is_empty(), "what is buffered comes first");
-        self.stream.read_buf(&mut data.limit(most)).await
+        READ.pass()?;
+        self.stream.read_buf(&mut data.limit(READ.shorten(most))).await
     }
 
     /// Returns the buffer that [`WorkerConnection::poll_fill`] reads into.
@@ -270,6 +287,7 @@ pub(crate) async fn connect(
     ring: Option<&Arc<Ring>>,
     socket: &Path,
 ) -> io::Result<GreetedWorker> {
+    CONNECT.pass()?;
     let mut stream = UnixStream::connect(socket).await?;
     let mut line = Vec::with_capacity(MAX_GREETING_BYTES);
     loop {

@@ -11,9 +11,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use kirin_faults::{Errno, Point};
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+static READ: Point = Point::new("client.read", &[Errno::CONNRESET, Errno::TIMEDOUT]);
+static WRITE: Point = Point::new("client.write", &[Errno::CONNRESET, Errno::PIPE]);
+static WATCH: Point = Point::new("client.watch", &[Errno::NOSPC, Errno::NOMEM]);
 
 /// A connected stream socket that does not block.
 pub(crate) struct ClientSocket {
@@ -28,6 +33,15 @@ pub(crate) struct ClientSocket {
 enum Direction {
     Read,
     Write,
+}
+
+impl Direction {
+    fn point(self) -> &'static Point {
+        match self {
+            Direction::Read => &READ,
+            Direction::Write => &WRITE,
+        }
+    }
 }
 
 impl ClientSocket {
@@ -61,8 +75,9 @@ impl ClientSocket {
         context: &mut Context<'_>,
         buffer: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_io(context, Direction::Read, Some(buffer.len()), |fd| {
-            Ok(rustix::net::recv(fd, &mut *buffer, RecvFlags::empty())?.0)
+        let most = READ.shorten(buffer.len());
+        self.poll_io(context, Direction::Read, Some(most), |fd| {
+            Ok(rustix::net::recv(fd, &mut buffer[..most], RecvFlags::empty())?.0)
         })
     }
 
@@ -77,6 +92,7 @@ impl ClientSocket {
         wanted: Option<usize>,
         mut operation: impl FnMut(BorrowedFd<'_>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
+        ready!(direction.point().poll(context))?;
         let is_short = |moved: usize| 0 < moved && wanted.is_some_and(|wanted| moved < wanted);
         let registration = match &self.registration {
             Some(registration) => registration,
@@ -85,6 +101,7 @@ impl ClientSocket {
                     self.is_drained |= is_short(moved) && matches!(direction, Direction::Read);
                     return Poll::Ready(Ok(moved));
                 }
+                WATCH.pass()?;
                 // The loop is told at once of what the socket is ready for already.
                 #[expect(
                     deprecated,
@@ -162,6 +179,7 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        let bytes = &bytes[..WRITE.shorten(bytes.len())];
         self.poll_io(context, Direction::Write, Some(bytes.len()), |fd| {
             Ok(rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)?)
         })
@@ -172,6 +190,7 @@ impl AsyncWrite for ClientSocket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let slices = &slices[..WRITE.shorten(slices.len())];
         self.poll_io(context, Direction::Write, None, |fd| Ok(rustix::io::writev(fd, slices)?))
     }
 

@@ -14,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use kirin_client_bytes::{ClientShare, Reservation};
+use kirin_faults::{Errno, Point};
 use kirin_http::ClientCertificate;
 use kirin_http::pace::Pace;
 use kirin_http::peer::Peer;
@@ -35,6 +36,8 @@ use crate::tls::challenge::ChallengeCertificate;
 use crate::tls::client_certificate;
 use crate::tls::stream::TlsStream;
 use crate::tls::{ALPN_HTTP2, Tls};
+
+static SEND_FILE: Point = Point::new("file.send", &[Errno::IO]);
 
 /// The activity of a connection. When the server stops, the table closes idle connections first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -384,8 +387,11 @@ impl Io {
         offset: &mut u64,
         count: usize,
     ) -> Poll<io::Result<usize>> {
-        let sent = self
-            .poll_writable(context, |fd| Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?));
+        let count = SEND_FILE.shorten(count);
+        let sent = self.poll_writable(context, |fd| {
+            SEND_FILE.pass()?;
+            Ok(rustix::fs::sendfile(fd, file, Some(offset), count)?)
+        });
         self.count_sent(sent)
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
+use kirin_faults::{Errno, Point};
 use kirin_http::peer::Peer;
 use kirin_sockets::{deferred_accept, silent_clients};
 use rustix::net::SocketFlags;
@@ -15,6 +16,9 @@ use crate::connection::client_socket::ClientSocket;
 use crate::connection::io::{Io, Stream};
 use crate::listening::listener::{BACKLOG, Listener};
 use crate::server::Server;
+
+static ACCEPT: Point =
+    Point::new("client.accept", &[Errno::CONNABORTED, Errno::MFILE, Errno::NFILE, Errno::NOBUFS]);
 
 /// A listening socket on an event loop.
 pub(super) struct Accepting {
@@ -70,6 +74,7 @@ impl Accepting {
 
 impl Accepted {
     fn take(listener: &OwnedFd) -> io::Result<Self> {
+        ACCEPT.pass()?;
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (socket, address) = rustix::net::acceptfrom_with(listener.as_fd(), flags)?;
         // Only the clients of a unix socket have no such address.

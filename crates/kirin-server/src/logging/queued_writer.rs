@@ -9,8 +9,11 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kirin_faults::{Errno, Point};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags};
+
+static WRITE: Point = Point::new("log.write", &[Errno::NOSPC, Errno::IO, Errno::PIPE]);
 
 /// The output of a [`QueuedWriter`]. Its functions run on the writer's thread and may wait.
 pub trait LogOutput: Send + 'static {
@@ -169,7 +172,8 @@ fn write_lines(shared: &SharedWriter, mut output: Box<dyn LogOutput>) {
 /// Writes all of `lines`, even if another process that shares the file has made it non-blocking.
 pub fn write_patiently(mut file: &File, mut lines: &[u8]) -> io::Result<()> {
     while !lines.is_empty() {
-        match file.write(lines) {
+        WRITE.pass()?;
+        match file.write(&lines[..WRITE.shorten(lines.len())]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(count) => lines = lines.get(count..).unwrap_or_default(),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -9,6 +9,8 @@
 
 use std::sync::atomic::Ordering;
 
+use kirin_faults::Point;
+
 use crate::clock::{Expires, Now};
 use crate::eviction::watch::Eviction;
 use crate::invalidation::state::ItemState;
@@ -16,6 +18,8 @@ use crate::items::shard::Shard;
 use crate::memory::slab::mark;
 use crate::statistics::counters::bump;
 use crate::store::{ShardGuard, Store};
+
+static ROOM: Point = Point::new("memory.item", &[]);
 
 /// Other threads hold the shards whose items could leave. The caller must release its lock and try
 /// again.
@@ -70,6 +74,9 @@ impl Store {
         protected: Option<u32>,
         now: Now,
     ) -> Result<bool, Contended> {
+        if ROOM.refuses() {
+            return Ok(false);
+        }
         loop {
             // The need is computed each time, because an evicted item may also leave a page to
             // write to.
