@@ -19,7 +19,8 @@ use crate::control::{ControlLine, describe_wait_status};
 use crate::error::AppError;
 use crate::event::Event;
 use crate::launch::ParentLaunch;
-use crate::parent::{Parent, ParentSpec, WorkerSocket, has_workers, signal_workers};
+use crate::orphans::Orphans;
+use crate::parent::{Parent, ParentSpec, WorkerSocket, signal_workers};
 use crate::ring::{Collectors, watch_connection};
 use crate::worker::{Ring, Vacancy, WorkerConnection, connect};
 
@@ -413,7 +414,8 @@ impl Generation {
             }
         };
         // These workers finish their requests.
-        let orphans = Orphans { group, workers: std::mem::take(&mut self.children) };
+        let workers = std::mem::take(&mut self.children);
+        let orphans = Orphans { generation: self.number, group, workers };
         app.retire_workers(&orphans.workers);
         orphans.signal(Signal::TERM);
         let status = ended.map_err(|error| AppError::system(app.name(), "app parent", &error));
@@ -432,7 +434,7 @@ impl Generation {
         tracing::error!(app = app.name(), status, failure, pause = ?self.pause, "app parent ended; it is started again");
     }
 
-    /// Starts a parent again when its pause is over.
+    /// Starts a parent again when its pause is over, unless the generation leaves.
     pub(crate) fn restart_if_due(
         &mut self,
         app: &App,
@@ -440,7 +442,8 @@ impl Generation {
         incarnations: &mut u64,
         now: Instant,
     ) {
-        if self.restart_at.is_some_and(|at| at <= now) {
+        let is_due = self.restart_at.is_some_and(|at| at <= now);
+        if is_due && !matches!(self.role, Role::Leaving { .. }) {
             self.restart_at = None;
             *incarnations += 1;
             if let Err(error) = self.spawn_parent(app, launch, *incarnations) {
@@ -538,30 +541,6 @@ fn open_ring(app: &Arc<App>, generation: u64, loops: &[Handle]) -> Option<(Arc<R
             tracing::warn!(app = app.name(), %error, "no shared memory: requests go over sockets");
             None
         }
-    }
-}
-
-/// Workers whose parent has ended.
-pub(crate) struct Orphans {
-    /// The process group of the parent.
-    group: Pid,
-    /// The process ids.
-    workers: HashSet<u32>,
-}
-
-impl Orphans {
-    /// Signals the workers. Returns whether there were any.
-    pub(crate) fn signal(&self, signal: Signal) -> bool {
-        signal_workers(self.group, &self.workers, signal)
-    }
-
-    pub(crate) fn are_left(&self) -> bool {
-        has_workers(self.group, &self.workers)
-    }
-
-    /// Unregisters the workers, when none of them is left.
-    pub(crate) fn forget(&self, app: &App) {
-        self.workers.iter().for_each(|pid| app.unregister_worker(*pid));
     }
 }
 

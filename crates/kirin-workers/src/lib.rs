@@ -29,6 +29,7 @@ mod greeting;
 mod handed_file;
 mod known_workers;
 mod launch;
+mod orphans;
 mod parent;
 mod parsed;
 mod pool;

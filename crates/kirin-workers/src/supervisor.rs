@@ -21,15 +21,13 @@ use crate::app::{App, AppState};
 use crate::config::{AppConfig, MAX_WORKERS};
 use crate::error::AppError;
 use crate::event::Event;
-use crate::generation::{Generation, Orphans, Role};
+use crate::generation::{Generation, Role};
 use crate::launch::ParentLaunch;
+use crate::orphans::AllOrphans;
 use crate::parent::ParentSpec;
 use crate::trial::GivenUp;
 use crate::worker::WorkerConnection;
 use crate::worker_handle::WorkerHandle;
-
-/// How long workers may take to end after their parent has been killed.
-const ORPHAN_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a worker that took too long may take to log a stack trace, before it is killed. Its
 /// client has been answered.
@@ -64,8 +62,7 @@ pub(crate) struct Supervisor {
     pub(crate) reload_failure: Option<String>,
     /// When the workers' age and memory were checked last.
     replacement_checked_at: Instant,
-    /// Workers whose parents have died, each group with the time at which it is killed.
-    orphans: Vec<(Orphans, Instant)>,
+    orphans: AllOrphans,
 }
 
 impl App {
@@ -106,7 +103,7 @@ impl Supervisor {
             reloads: 0,
             reload_failure: None,
             replacement_checked_at: Instant::now(),
-            orphans: Vec::new(),
+            orphans: AllOrphans::default(),
         };
         supervisor.start_generation()?;
         Ok(supervisor)
@@ -220,7 +217,10 @@ impl Supervisor {
             incarnation: self.incarnations,
             workers: self.workers,
         };
-        let mut generation = Generation::start(&self.app, &self.launch, spec, &self.loops)?;
+        let started = Generation::start(&self.app, &self.launch, spec, &self.loops);
+        // Its ring is there before its parent.
+        let mut generation =
+            started.inspect_err(|_| self.app.disconnect_generation(spec.generation))?;
         generation.open_missing(&self.app, &self.loops);
         self.generations.push(generation);
         Ok(())
@@ -352,8 +352,22 @@ impl Supervisor {
         generation.quit();
         if !generation.has_parent() {
             generation.stop_connecting();
-            self.generations.remove(index);
         }
+    }
+
+    /// Removes the generations that have left. Workers that have lost their parent may take as long
+    /// as those that have one.
+    fn remove_left(&mut self, now: Instant) {
+        let (app, orphans) = (&self.app, &self.orphans);
+        self.generations.retain(|generation| {
+            let Role::Leaving { deadline } = generation.role else { return true };
+            let may_work = deadline > now && orphans.may_have(generation.number);
+            let stays = generation.has_parent() || may_work;
+            if !stays {
+                app.disconnect_generation(generation.number);
+            }
+            stays
+        });
     }
 
     /// Handles the end of a parent that has ended by itself or has been killed.
@@ -362,7 +376,7 @@ impl Supervisor {
         let Some(end) = self.generations[index].parent_ended(&self.app).await else {
             return Ok(());
         };
-        self.orphans.push((end.orphans, Instant::now() + ORPHAN_LIMIT));
+        self.orphans.add(end.orphans, Instant::now());
         match self.generations[index].role {
             Role::Starting { .. } => {
                 return self.abandon_start(index, end.reason.into_error(&self.app)).await;
@@ -432,13 +446,7 @@ impl Supervisor {
             }
         }
         self.judge_trial(now);
-        self.orphans.retain(|(orphans, deadline)| {
-            let wait = orphans.are_left() && (*deadline > now || !orphans.signal(Signal::KILL));
-            if !wait {
-                orphans.forget(&self.app);
-            }
-            wait
-        });
+        self.orphans.end_overdue(&self.app, now);
         for incarnation in self.silently_ended(now) {
             self.parent_ended(incarnation).await?;
         }
@@ -462,9 +470,7 @@ impl Supervisor {
             let (app, limit) = (self.app.name().to_owned(), self.app.config().start_limit);
             self.abandon_start(index, AppError::TooSlow { app, limit }).await?;
         }
-        self.generations.retain(|generation| {
-            !matches!(generation.role, Role::Leaving { .. }) || generation.has_parent()
-        });
+        self.remove_left(now);
         Ok(())
     }
 
@@ -535,9 +541,7 @@ impl Supervisor {
             generation.kill(&self.app).await;
         }
         self.app.disconnect_all();
-        for (orphans, _) in self.orphans.drain(..) {
-            orphans.signal(Signal::KILL);
-        }
+        self.orphans.kill();
         tracing::info!(app = self.app.name(), "app has ended");
     }
 
@@ -576,7 +580,7 @@ impl Supervisor {
         if let Some(index) = self.by_incarnation(incarnation)
             && let Some(end) = self.generations[index].parent_ended(&self.app).await
         {
-            self.orphans.push((end.orphans, Instant::now()));
+            self.orphans.add(end.orphans, Instant::now());
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::worker_process::WorkerProcess;
 
 static CONNECT: Point =
     Point::new("worker.connect", &[Errno::AGAIN, Errno::MFILE, Errno::CONNREFUSED]);
-static READ: Point = Point::new("worker.read", &[Errno::CONNRESET, Errno::IO]);
+static READ: Point = Point::new("worker.read", &[Errno::IO]);
 static WRITE: Point = Point::new("worker.write", &[Errno::PIPE, Errno::CONNRESET]);
 
 /// Bytes read from a worker at once. No response head may be longer.

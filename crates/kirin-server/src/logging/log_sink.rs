@@ -39,14 +39,26 @@ enum SinkKind {
 type Current = RwLock<Arc<File>>;
 
 /// Writes to the file, on the thread of the queue.
-struct FileOutput(Arc<Current>);
+struct FileOutput {
+    current: Arc<Current>,
+    /// The file whose last line is incomplete, because a write has failed.
+    torn: Option<Arc<File>>,
+}
+
+impl FileOutput {
+    fn new(current: Arc<Current>) -> Self {
+        Self { current, torn: None }
+    }
+}
 
 impl LogOutput for FileOutput {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
-        let file = Arc::clone(&self.0.read());
+        let file = Arc::clone(&self.current.read());
+        let mut is_torn = self.torn.take_if(|torn| Arc::ptr_eq(torn, &file)).is_some();
+        let written = write_patiently(&file, lines, &mut is_torn);
+        self.torn = is_torn.then_some(file);
         // How many lines a failed write has written is not known.
-        write_patiently(&file, lines)
-            .map_err(|error| WriteError { error, lost_lines: count_lines(lines) })
+        written.map_err(|error| WriteError { error, lost_lines: count_lines(lines) })
     }
 
     fn failed(&mut self, error: &io::Error) {
@@ -78,14 +90,14 @@ impl LogSink {
     /// Returns a sink in `file`, which was opened for appending at `path`.
     pub fn from_file(file: File, path: impl Into<PathBuf>) -> Self {
         let current = Arc::new(RwLock::new(Arc::new(file)));
-        let output = FileOutput(Arc::clone(&current));
+        let output = FileOutput::new(Arc::clone(&current));
         Self::new(SinkKind::File { current, path: path.into() }, Box::new(output))
     }
 
     /// Returns a sink in a stream, such as standard error. A stream is never opened again.
     pub fn stream(file: File) -> Self {
         let is_terminal = file.is_terminal();
-        let output = FileOutput(Arc::new(RwLock::new(Arc::new(file))));
+        let output = FileOutput::new(Arc::new(RwLock::new(Arc::new(file))));
         Self::new(SinkKind::Stream { is_terminal }, Box::new(output))
     }
 

@@ -170,12 +170,24 @@ fn write_lines(shared: &SharedWriter, mut output: Box<dyn LogOutput>) {
 }
 
 /// Writes all of `lines`, even if another process that shares the file has made it non-blocking.
-pub fn write_patiently(mut file: &File, mut lines: &[u8]) -> io::Result<()> {
+/// `is_torn` says whether the write before has failed inside a line. Then the next line begins on a
+/// line of its own.
+pub fn write_patiently(file: &File, lines: &[u8], is_torn: &mut bool) -> io::Result<()> {
+    if *is_torn {
+        write_all(file, b"\n", is_torn)?;
+    }
+    write_all(file, lines, is_torn)
+}
+
+fn write_all(mut file: &File, mut lines: &[u8], is_torn: &mut bool) -> io::Result<()> {
     while !lines.is_empty() {
         WRITE.pass()?;
         match file.write(&lines[..WRITE.shorten(lines.len())]) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => lines = lines.get(count..).unwrap_or_default(),
+            Ok(count) => {
+                let (written, rest) = lines.split_at(count);
+                (*is_torn, lines) = (!written.ends_with(b"\n"), rest);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 rustix::event::poll(&mut [PollFd::new(file, PollFlags::OUT)], None)?;
@@ -263,6 +275,22 @@ mod tests {
     }
 
     #[test]
+    fn after_a_torn_line_the_next_one_begins_anew() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut is_torn = false;
+        // As after a write that has failed there.
+        write_patiently(&file, b"one\ntw", &mut is_torn).unwrap();
+        assert!(is_torn);
+        write_patiently(&file, b"three\n", &mut is_torn).unwrap();
+        write_patiently(&file, b"four\n", &mut is_torn).unwrap();
+        assert!(!is_torn);
+        let mut text = String::new();
+        io::Seek::rewind(&mut file).unwrap();
+        io::Read::read_to_string(&mut file, &mut text).unwrap();
+        assert_eq!(text, "one\ntw\nthree\nfour\n");
+    }
+
+    #[test]
     fn a_non_blocking_file_gets_all_lines() {
         let (mut reader, writer) = io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
@@ -272,7 +300,7 @@ mod tests {
             let mut all = Vec::new();
             io::Read::read_to_end(&mut reader, &mut all).map(|_| all)
         });
-        write_patiently(&writer, &lines).unwrap();
+        write_patiently(&writer, &lines, &mut false).unwrap();
         drop(writer);
         assert_eq!(reading.join().unwrap().unwrap().len(), lines.len());
     }

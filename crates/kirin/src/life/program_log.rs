@@ -115,7 +115,10 @@ pub fn lost_lines() -> u64 {
 
 fn queue() -> &'static QueuedWriter {
     QUEUE.get_or_init(|| {
-        QueuedWriter::new(Box::new(StandardError(copy_of_stderr().ok())), QUEUE_BYTES)
+        QueuedWriter::new(
+            Box::new(StandardError { copy: copy_of_stderr().ok(), is_torn: false }),
+            QUEUE_BYTES,
+        )
     })
 }
 
@@ -136,7 +139,11 @@ impl Write for ProgramLine {
 /// A copy of standard error. The handle of the standard library has a lock that a stuck reader
 /// would hold. The copy is made at the start, since a process without free descriptors must still
 /// be able to log.
-struct StandardError(Option<File>);
+struct StandardError {
+    copy: Option<File>,
+    /// Whether a write has failed inside a line.
+    is_torn: bool,
+}
 
 fn copy_of_stderr() -> io::Result<File> {
     io::stderr().as_fd().try_clone_to_owned().map(File::from)
@@ -144,11 +151,11 @@ fn copy_of_stderr() -> io::Result<File> {
 
 impl LogOutput for StandardError {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
-        let copy = match self.0.take() {
+        let copy = match self.copy.take() {
             Some(copy) => Ok(copy),
             None => copy_of_stderr(),
         };
-        copy.and_then(|copy| write_patiently(self.0.insert(copy), lines))
+        copy.and_then(|copy| write_patiently(self.copy.insert(copy), lines, &mut self.is_torn))
             .map_err(|error| WriteError { error, lost_lines: count_lines(lines) })
     }
 

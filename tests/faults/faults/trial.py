@@ -1,0 +1,224 @@
+"""One seed: a program, its visitors, its operator, and what must be true in the end."""
+import os
+import random
+import re
+import shutil
+import signal
+import tempfile
+import threading
+import time
+
+from . import site
+from .process import Ended, Program, wait_for
+from .upstream import Upstream
+from .visits import KINDS, Visitor, Wrong
+from .wire import WrongFraming
+
+# How long the program may take until everything works again.
+RECOVERY = 20.0
+# Connections to servers that stay open for the next request, and files that stay open.
+KEPT_OPEN = 8
+# The time in a line of the access log. A write that fails may leave the begin of a line.
+LINE_TIME = re.compile(r"\[\d\d/[A-Z][a-z]{2}/\d{4}:")
+
+BROKEN = (Wrong, WrongFraming, Ended)
+
+
+class Outcome:
+    """What a seed has shown."""
+
+    def __init__(self, seed):
+        self.seed = seed
+        self.wrong = []
+        self.points = {}
+        self.answered = {}
+        self.refused = {}
+        self.directory = None
+
+
+class Trial:
+    """A run of one seed."""
+
+    def __init__(self, binary, seed, visits):
+        self.random = random.Random(seed)
+        self.visits = visits
+        self.outcome = Outcome(seed)
+        self.directory = tempfile.mkdtemp(prefix=f"kirin-faults-{seed}-")
+        self.outcome.directory = self.directory
+        site.build(self.directory, threads=self.random.choice((1, 2)))
+        self.upstream = Upstream(os.path.join(self.directory, "api.sock"))
+        self.program = Program(binary, self.directory, seed)
+        self.visitors = [self.visitor(number) for number in range(self.random.randrange(1, 5))]
+
+    def visitor(self, number):
+        """Returns a new visitor."""
+        choices = random.Random(self.random.random())
+        store = os.path.join(self.directory, "store.sock")
+        return Visitor(number, self.program.address, store, choices)
+
+    def run(self):
+        """Carries the trial out. Returns the outcome."""
+        try:
+            self.round(self.visitor(1000))
+            before = self.program.descriptors()
+            self.program.begin_faults()
+            self.visit_with_faults()
+            self.outcome.points = self.program.end_faults()
+            self.recover()
+            self.settle(before)
+            status = self.program.stop()
+            if status != 0:
+                self.outcome.wrong.append(f"the program ends with status {status}")
+        except BROKEN as error:
+            self.outcome.wrong.append(str(error))
+        finally:
+            for visitor in self.visitors:
+                visitor.close()
+            self.program.kill()
+            self.upstream.close()
+        self.check_traces()
+        for visitor in self.visitors:
+            add(self.outcome.answered, visitor.answered)
+            add(self.outcome.refused, visitor.refused)
+        if not self.outcome.wrong:
+            shutil.rmtree(self.directory)
+        return self.outcome
+
+    def round(self, visitor):
+        """Makes each kind of visit, without faults."""
+        for kind in sorted(set(KINDS)):
+            if not visitor.visit(kind):
+                raise Wrong(f"{kind} does not work without faults")
+        visitor.close()
+
+    def visit_with_faults(self):
+        """Lets all visitors make their visits, while an operator works."""
+        threads = [threading.Thread(target=self.keep_visiting, args=(one,)) for one in self.visitors]
+        for thread in threads:
+            thread.start()
+        work = [self.kill_worker, self.reload]
+        while any(thread.is_alive() for thread in threads):
+            if self.random.random() < 0.3:
+                self.random.choice(work)()
+            threads[0].join(0.1)
+        for thread in threads:
+            thread.join()
+
+    def keep_visiting(self, visitor):
+        """Makes the visits of one visitor."""
+        for _ in range(self.visits):
+            try:
+                visitor.visit()
+            except BROKEN as error:
+                self.outcome.wrong.append(f"visitor {visitor.number}: {error}")
+                return
+
+    def kill_worker(self):
+        """Kills a worker, as the kernel does when memory is short."""
+        workers = self.program.workers()
+        if workers:
+            try:
+                os.kill(self.random.choice(workers), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def reload(self):
+        """Loads the configuration and the application again."""
+        self.program.child.send_signal(signal.SIGHUP)
+
+    def recover(self):
+        """Waits until everything works, and then expects that it goes on to work."""
+        visitor = self.visitor(1001)
+        for kind in sorted(set(KINDS)):
+            wait_for(f"{kind} to work again", RECOVERY, lambda kind=kind: visitor.visit(kind))
+        for _ in range(2):
+            self.round(visitor)
+        for visitor in self.visitors:
+            for key in list(visitor.items):
+                self.check_item(visitor, key)
+            visitor.close()
+
+    @staticmethod
+    def check_item(visitor, key):
+        """Checks that an item has a value that it may have."""
+        from .memcached import Memcached
+
+        if not visitor.memcached:
+            visitor.memcached = Memcached(visitor.store)
+        found = visitor.memcached.get(key)
+        if found not in visitor.items[key]:
+            raise Wrong(f"item {key!r} has another value in the end")
+
+    def settle(self, before):
+        """Checks that nothing is left of what visitors had."""
+        self.program.check_runs()
+        left = {}
+
+        def is_settled():
+            left.clear()
+            left.update(self.left_in_metrics())
+            left.update(left_open(before, self.program.descriptors()))
+            return not left
+
+        try:
+            wait_for("", RECOVERY, is_settled)
+        except Ended:
+            raise Wrong(f"left: {left}") from None
+
+    def left_in_metrics(self):
+        """Returns the gauges that are not what they are without visitors."""
+        wanted = {'kirin_app_workers{app="web",state="idle"}': 3.0}
+        zero = (
+            "kirin_connections{", "kirin_client_held_bytes{", "kirin_app_workers{",
+            "kirin_app_waiting_requests{", "kirin_upstream_server_in_flight{",
+            "kirin_upstream_waiting_requests{", "kirin_cgi_waiting_requests{", "kirin_panics_total",
+        )  # fmt: skip
+        found = {}
+        for name, value in self.program.metrics().items():
+            expected = wanted.get(name, 0.0 if name.startswith(zero) else value)
+            if value != expected:
+                found[name] = value
+        return found
+
+    def check_traces(self):
+        """Checks what the program and its servers have written."""
+        with open(os.path.join(self.directory, "carried-out"), encoding="ascii") as file:
+            carried_out = file.read().split()
+        carried_out += [name for name in self.upstream.received if name.startswith("POST")]
+        twice = {name for name in carried_out if carried_out.count(name) > 1}
+        if twice:
+            self.outcome.wrong.append(f"carried out twice: {sorted(twice)[:5]}")
+        log = self.program.log()
+        for line in log.splitlines():
+            if "panicked" in line or "a mistake in Kirin" in line:
+                self.outcome.wrong.append(line)
+        with open(os.path.join(self.directory, "access.log"), encoding="utf-8") as file:
+            joined = [line for line in file if len(LINE_TIME.findall(line)) > 1]
+        if joined:
+            self.outcome.wrong.append(f"{len(joined)} lines of the access log are joined: {joined[0]!r}")
+
+
+def left_open(before, now):
+    """Returns the kinds of descriptors that are more than before, or files that should be closed."""
+
+    def kinds(descriptors):
+        found = {}
+        for target in descriptors.values():
+            kind = "deleted file" if target.endswith("(deleted)") else re.sub(r":.*", "", target)
+            kind = "file" if kind.startswith("/") else kind
+            found[kind] = found.get(kind, 0) + 1
+        return found
+
+    earlier, later = kinds(before), kinds(now)
+    limits = {"socket": KEPT_OPEN, "file": KEPT_OPEN, "pipe": KEPT_OPEN}
+    return {
+        f"descriptors of {kind}": f"{count} instead of {earlier.get(kind, 0)}"
+        for kind, count in later.items()
+        if count > earlier.get(kind, 0) + limits.get(kind, 0)
+    }
+
+
+def add(sums, counts):
+    """Adds counts to sums."""
+    for name, count in counts.items():
+        sums[name] = sums.get(name, 0) + count

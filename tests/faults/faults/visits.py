@@ -1,0 +1,238 @@
+"""What visitors do. Each visit checks its answer, whatever faults happen."""
+import functools
+import itertools
+
+from .content import text
+from .memcached import Memcached
+from .site import FILES
+from .wire import Broken, Connection
+
+# The statuses that say: not now. Anything else must be the right answer.
+NOT_NOW = (500, 502, 503, 504, 507)
+BAD_REQUEST = b"400 Bad Request\n"
+# Lengths of pages: those of one packet, of a buffer, of more than a slot of the ring.
+LENGTHS = (1, 100, 4000, 16_000, 70_000, 300_000)
+
+
+class Wrong(Exception):
+    """A promise is broken."""
+
+
+class Visitor:
+    """One visitor, with its connections and its choices."""
+
+    def __init__(self, number, address, store, random):
+        self.number = number
+        self.address = address
+        self.store = store
+        self.random = random
+        self.counter = itertools.count()
+        self.connection = None
+        self.memcached = None
+        # The values that each item may have: one, unless a command had no answer.
+        self.items = {}
+        self.posted = []
+        self.answered = {}
+        self.refused = {}
+
+    def close(self):
+        """Ends the connections."""
+        for connection in (self.connection, self.memcached):
+            if connection:
+                connection.close()
+        self.connection = self.memcached = None
+
+    def visit(self, kind=None):
+        """Makes one visit. Returns whether it got what it wanted."""
+        kind = kind or self.random.choice(KINDS)
+        try:
+            done = getattr(self, kind)()
+        except Broken:
+            self.close()
+            done = False
+        counts = self.answered if done else self.refused
+        counts[kind] = counts.get(kind, 0) + 1
+        return done
+
+    def name(self, word):
+        """Returns a name that no other visit has, with the length of its content."""
+        length = self.random.choice(LENGTHS)
+        return f"{word}{self.number}x{next(self.counter)}-{length}", length
+
+    def connected(self):
+        """Returns a connection to the program."""
+        if self.connection and self.random.random() < 0.1:
+            self.close()
+        if not self.connection:
+            self.connection = Connection(self.address)
+        return self.connection
+
+    def judge(self, what, answer, content, status=200):
+        """Checks an answer. Returns whether it is the content."""
+        if answer.is_last():
+            self.close()
+        if answer.status in NOT_NOW:
+            return False
+        if answer.status != status:
+            raise Wrong(f"{what}: status {answer.status}, body {answer.body[:200]!r}")
+        if answer.body != content:
+            raise Wrong(
+                f"{what}: another body: {len(answer.body)} bytes for {len(content)}, "
+                f"{answer.body[:80]!r} for {content[:80]!r}"
+            )
+        return True
+
+    def get(self, path, content):
+        """Gets a path."""
+        return self.judge(f"GET {path}", self.connected().get(path), content)
+
+    def file(self):
+        """A file, whole or a part of it, or its head."""
+        name = self.random.choice(FILES)
+        content = text(name, int(name.rpartition("-")[2]))
+        path = f"/files/{name}"
+        choice = self.random.random()
+        if choice < 0.2:
+            answer = self.connected().head(path)
+            if answer.status == 200 and answer.field("content-length") != str(len(content)):
+                raise Wrong(f"HEAD {path}: {answer.fields}")
+            return self.judge(f"HEAD {path}", answer, b"")
+        if choice < 0.5 and len(content) > 1:
+            start = self.random.randrange(len(content))
+            end = self.random.randrange(start, len(content))
+            answer = self.connected().get(path, f"Range: bytes={start}-{end}\r\n")
+            return self.judge(f"GET {path} {start}-{end}", answer, content[start : end + 1], 206)
+        return self.get(path, content)
+
+    def missing(self):
+        """A file that is not there."""
+        answer = self.connected().get("/files/none")
+        if answer.status in NOT_NOW:
+            return self.judge("GET /files/none", answer, b"")
+        return self.judge("GET /files/none", answer, answer.body, 404)
+
+    def page(self, place, word):
+        """A page of an application, of a server or of a program."""
+        name, length = self.name(word)
+        return self.get(f"/{place}/{name}", text(name, length))
+
+    def post(self, place, chunked):
+        """A request that must be carried out at most once, and whose body comes back."""
+        name, _ = self.name("post")
+        length = self.random.choice((0, 1, 5000, 100_000, 1_200_000))
+        content = text("body" + name, length)
+        head = f"POST {place}/{name} HTTP/1.1\r\nHost: a\r\n"
+        connection = self.connected()
+        self.posted.append(name)
+        if chunked:
+            parts = [content[start : start + 40_000] for start in range(0, length, 40_000)]
+            body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+            connection.send(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + body)
+        else:
+            connection.send(f"{head}Content-Length: {length}\r\n\r\n".encode() + content)
+        answer = connection.answer()
+        if answer.status == 400 and answer.body == BAD_REQUEST:
+            # A read has failed, and the program does not know that the visitor is still there.
+            self.close()
+            return False
+        return self.judge(f"POST {place}/{name}", answer, content)
+
+    def cached(self):
+        """A page that the cache may have."""
+        name = f"shared{self.random.randrange(10)}-{self.random.choice(LENGTHS)}"
+        return self.get(f"/cached/{name}", text(name, int(name.rpartition("-")[2])))
+
+    def pipelined(self):
+        """Several requests at once: each answer is that of its own request, in their order."""
+        connection = self.connected()
+        names = [self.name("line") for _ in range(self.random.randrange(2, 8))]
+        places = [self.random.choice(("api", "app", "app/stream")) for _ in names]
+        requests = zip(places, names, strict=True)
+        paths = [f"/{place}/{name}" for place, (name, _) in requests]
+        connection.send("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths).encode())
+        done = True
+        for path, (name, length) in zip(paths, names, strict=True):
+            if self.connection is None:
+                return False
+            done &= self.judge(f"GET {path}, pipelined", connection.answer(), text(name, length))
+        return done
+
+    def given_up(self):
+        """A visitor that goes before the answer is there, or before the request is whole."""
+        connection = self.connected()
+        name, _ = self.name("gone")
+        if self.random.random() < 0.5:
+            connection.send(f"GET /app/{name} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        else:
+            head = f"POST /app/{name} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
+            connection.send(head.encode() + b"x" * self.random.randrange(90_000))
+        self.close()
+        return True
+
+    def stored(self):
+        """An item of the store: it has the last value that was acknowledged."""
+        if not self.memcached:
+            self.memcached = Memcached(self.store)
+        key = f"item{self.number}-{self.random.randrange(20)}".encode()
+        possible = self.items.setdefault(key, {None})
+        choice = self.random.random()
+        if choice < 0.45:
+            return self.set_item(key, possible)
+        if choice < 0.55:
+            return self.delete_item(key, possible)
+        found = self.memcached.get(key)
+        if found not in possible:
+            raise Wrong(f"item {key!r} is {shown(found)}, and not {[shown(one) for one in possible]}")
+        self.items[key] = {found}
+        return True
+
+    def set_item(self, key, possible):
+        """Sets an item. Until the answer is there, it may have the value of before, or none."""
+        value = text(f"value{next(self.counter)}", self.random.choice(LENGTHS))
+        self.items[key] = possible | {value, None}
+        said = self.memcached.set(key, value)
+        if said == b"STORED":
+            self.items[key] = {value}
+            return True
+        if not said.startswith(b"SERVER_ERROR out of memory"):
+            raise Wrong(f"set: {said!r}")
+        # protocol.txt: an item of before would be out of date.
+        self.items[key] = {None}
+        return False
+
+    def delete_item(self, key, possible):
+        """Deletes an item."""
+        self.items[key] = possible | {None}
+        said = self.memcached.delete(key)
+        if said not in (b"DELETED", b"NOT_FOUND"):
+            raise Wrong(f"delete: {said!r}")
+        if said == b"NOT_FOUND" and None not in possible:
+            raise Wrong(f"item {key!r} is lost")
+        self.items[key] = {None}
+        return True
+
+
+def shown(value):
+    """Returns the begin of a value."""
+    return value if value is None else f"{value[:20]!r} ({len(value)} bytes)"
+
+
+for kind, place, word in (
+    ("app", "app", "app"),
+    ("stream", "app/stream", "stream"),
+    ("program", "program", "program"),
+    ("api", "api", "api"),
+    ("chunked", "api/chunked", "chunked"),
+):
+    setattr(Visitor, kind, functools.partialmethod(Visitor.page, place, word))
+for kind, place, is_chunked in (
+    ("app_post", "/app", False),
+    ("api_post", "/api", False),
+    ("api_chunks", "/api", True),
+):
+    setattr(Visitor, kind, functools.partialmethod(Visitor.post, place, is_chunked))
+
+KINDS = (
+    "file file file missing app app stream program api chunked app_post api_post api_chunks cached "
+    "pipelined given_up stored stored stored"
+).split()
