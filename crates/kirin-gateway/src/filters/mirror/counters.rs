@@ -34,7 +34,7 @@ pub enum CopySkip {
     RequestBody,
     /// The visitor got no complete answer.
     Cut,
-    /// The visitor got 304, to which no answer without the conditions can be compared.
+    /// The place has answered 304, to which no answer without the conditions can be compared.
     NotModified,
 }
 

@@ -9,6 +9,7 @@ mod clients;
 mod early_data;
 mod ends;
 mod loss;
+mod mirrored;
 mod upgrades;
 
 use std::path::PathBuf;

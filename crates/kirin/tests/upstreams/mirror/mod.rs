@@ -1,6 +1,8 @@
 //! `mirror` of a route, through the built program: which requests another upstream gets, how its
 //! answers are compared, and that visitors do not notice it.
 
+mod places;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,12 +32,15 @@ fn config(place: SocketAddr, mirror: SocketAddr, keys: &str) -> String {
 }
 
 fn serve(place: &Backend, mirror: SocketAddr, keys: &str) -> Mirrored {
-    let site = Site::new();
-    let kirin = Kirin::start(&site, &config(place.address(), mirror, keys));
-    Mirrored { site, kirin }
+    Mirrored::start(Site::new(), &config(place.address(), mirror, keys))
 }
 
 impl Mirrored {
+    fn start(site: Site, config: &str) -> Self {
+        let kirin = Kirin::start(&site, config);
+        Self { site, kirin }
+    }
+
     /// Returns the values of all metrics of mirrors, as `NAME{LABELS}`.
     fn metrics(&self) -> String {
         let address = wait_for("the address of metrics", || {
