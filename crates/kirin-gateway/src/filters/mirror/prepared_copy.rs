@@ -16,9 +16,6 @@ use super::ignored_parts::IgnoredParts;
 use super::route_mirror::RouteMirror;
 use super::visitor_answer::VisitorAnswer;
 
-/// The most time that a copy may take.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
-
 /// A copy whose head is encoded.
 pub struct PreparedCopy {
     /// The mirror.
@@ -35,12 +32,14 @@ pub struct PreparedCopy {
     pub is_head: bool,
     /// The memory that the copy takes.
     pub held: HeldBytes,
+    /// The most time that it may take.
+    pub time_limit: Duration,
 }
 
 impl PreparedCopy {
     /// Waits until the response of the visitor has ended, sends the copy, and counts the result.
     pub async fn follow(self, visitor: VisitorAnswer) {
-        let Self { mirror, send, body, ended, path, is_head, held: _held } = self;
+        let Self { mirror, send, body, ended, path, is_head, held: _held, time_limit } = self;
         // The sender is dropped, and sends nothing.
         let _ = ended.await;
         let counters = &mirror.settings.counters;
@@ -54,8 +53,17 @@ impl PreparedCopy {
         let ignored = &mirror.settings.ignored;
         let answer =
             async { read(send(RequestBody::from_bytes(body)).await, is_head, ignored).await };
-        let Ok(Some(copy)) = tokio::time::timeout(TIME_LIMIT, answer).await else {
-            return counters.count(MirrorResult::Failed);
+        let copy = match tokio::time::timeout(time_limit, answer).await {
+            Ok(Some(copy)) => copy,
+            // The upstream has logged why.
+            Ok(None) => return counters.count(MirrorResult::Failed),
+            Err(_) => {
+                counters.count(MirrorResult::Failed);
+                return mirror.warnings.warn("late", || {
+                    let (mirror, path) = (&*mirror.settings.to, &*path);
+                    tracing::warn!(mirror, path, "mirror: no complete answer in {time_limit:?}");
+                });
+            }
         };
         let result = visitor.compare(&copy);
         counters.count(result);

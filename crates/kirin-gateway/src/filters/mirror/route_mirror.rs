@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Method;
 use kirin_http::{Answer, BodyCopy, BodyLength, InRequest, Later, Origin, RequestHead};
@@ -27,6 +28,9 @@ const MAX_IN_FLIGHT: usize = 32;
 /// The longest body of a request that is copied, in bytes.
 const BODY_LIMIT_BYTES: u64 = 64 * 1024;
 
+/// The most time that a copy may take, from its start to the end of its answer.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+
 /// The memory that a copy takes besides its fields and its body, in bytes, as an estimate.
 const COPY_BYTES: u64 = 2 * 1024;
 
@@ -38,7 +42,7 @@ const NEVER: [&str; 3] = [COPY_FIELD, "Range", "Upgrade"];
 pub struct RouteMirror {
     /// The settings, which all loops share.
     pub settings: Arc<MirrorSettings>,
-    /// The warnings about differences.
+    /// The warnings about differences and copies without an answer.
     pub warnings: SeldomWarnings,
     /// The upstream, without filters.
     backend: Rc<dyn Backend>,
@@ -116,6 +120,7 @@ impl RouteMirror {
             path: head.path.into(),
             is_head: head.method == Method::HEAD,
             held,
+            time_limit: TIME_LIMIT,
         }))
     }
 
@@ -185,4 +190,106 @@ fn with_copy(later: Later, copy: PreparedCopy) -> Answer {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use kirin_http::{Body, BodyStream, RequestBody, Response, StatusCode, StreamError};
+
+    use super::*;
+    use crate::filters::mirror::counters::MirrorCounters;
+    use crate::filters::mirror::settings::Share;
+    use crate::request::test_requests::with_request;
+
+    /// How the mirror answers.
+    #[derive(Clone, Copy, Debug)]
+    enum Answering {
+        AtOnce,
+        Never,
+        /// With a part of the body that it announces.
+        InPart,
+    }
+
+    /// A mirror, and a value that it holds while it works on a request.
+    struct Mirror(Answering, Rc<()>);
+
+    /// A body whose end does not come.
+    struct Endless {
+        chunk: Option<&'static str>,
+        _work: Rc<()>,
+    }
+
+    impl BodyStream for Endless {
+        fn poll_chunk(&mut self, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, StreamError>>> {
+            match self.chunk.take() {
+                Some(chunk) => Poll::Ready(Some(Ok(chunk.into()))),
+                None => Poll::Pending,
+            }
+        }
+
+        fn length(&self) -> Option<u64> {
+            Some(6)
+        }
+    }
+
+    fn page(body: Body) -> Response {
+        Response::new(kirin_proxy::ANSWERED_BY, StatusCode::OK, body)
+    }
+
+    impl Backend for Mirror {
+        fn answer(&self, _: &Request<'_>) -> Answer {
+            let (answering, work) = (self.0, Rc::clone(&self.1));
+            Answer::later(move |_: RequestBody| async move {
+                page(match answering {
+                    Answering::AtOnce => Body::from("a page"),
+                    Answering::InPart => {
+                        Body::Stream(Box::new(Endless { chunk: Some("a "), _work: work }))
+                    }
+                    Answering::Never => pending().await,
+                })
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_copy_is_given_up_when_its_time_is_over() {
+        for (answering, expected) in [
+            // An answer that is there counts, however late it is.
+            (Answering::AtOnce, "equal"),
+            (Answering::Never, "failed"),
+            (Answering::InPart, "failed"),
+        ] {
+            let counters = Arc::<MirrorCounters>::default();
+            let settings = MirrorSettings {
+                upstream: 0,
+                to: "proxy:next".into(),
+                share: Share::ALL,
+                methods: vec![Method::GET],
+                ignored: Arc::default(),
+                counters: Arc::clone(&counters),
+            };
+            let work = Rc::new(());
+            let mirror = Mirror(answering, Rc::clone(&work));
+            let mirror = RouteMirror::new(Arc::new(settings), Rc::new(mirror));
+            let copy =
+                with_request("GET /a HTTP/1.1\r\nHost: a", |request| mirror.prepare(request));
+            let mut copy = copy.unwrap().unwrap();
+            assert_eq!(copy.time_limit, Duration::from_secs(30));
+            assert!(counters.held_bytes() > 0);
+            // The time of the test must not run.
+            copy.time_limit = Duration::ZERO;
+            let (_, visitor) =
+                observe(page(Body::from("a page")), false, &Arc::default()).ok().unwrap();
+            copy.follow(visitor).await;
+            let results: Vec<_> = counters.results().filter(|(_, count)| *count > 0).collect();
+            assert_eq!(results, [(expected, 1)], "{answering:?}");
+            assert_eq!((counters.in_flight(), counters.held_bytes()), (0, 0), "{answering:?}");
+            drop(mirror);
+            assert_eq!(Rc::strong_count(&work), 1, "{answering:?}: nothing works on it");
+        }
+    }
 }
