@@ -47,7 +47,9 @@ pub use messages::{
 use messages::{
     body_copy, body_decoder, body_with_trailers, read_buffer, received_response, request_target,
 };
-pub use notes::{request_id, request_notes, request_scope, request_steps, trace_context};
+pub use notes::{
+    request_id, request_notes, request_scope, request_steps, seldom_warnings, trace_context,
+};
 pub use observed_stream::{ObservedStream, StreamObserver};
 pub use peer::{Peer, address_key, write_ip};
 pub use peer_set::PeerSet;
@@ -63,6 +65,7 @@ pub use request_path::RequestPath;
 pub use request_scope::{InRequest, RequestScope};
 pub use request_steps::{OpenStep, RequestSteps, StepKind, StepPeer};
 pub use response::{AnsweredBy, Response};
+pub use seldom_warnings::SeldomWarnings;
 pub use trace_context::{TraceContext, TraceSampling};
 pub use trailers::Trailers;
 pub use urls::{form, host, percent, request_path};

@@ -355,7 +355,9 @@ impl Http2Body {
     fn cut(&mut self, error: &str) -> StreamError {
         self.sending = None;
         let upstream = self.local.config().name.as_str();
-        tracing::warn!(upstream, server = %self.server, request = self.request, error, "response was cut");
+        self.attempt.warnings.warn("cut", || {
+            tracing::warn!(upstream, server = %self.server, request = self.request, error, "response was cut");
+        });
         StreamError(error.to_owned())
     }
 }

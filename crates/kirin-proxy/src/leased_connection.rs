@@ -82,9 +82,11 @@ impl LeasedConnection {
     /// connection is closed.
     pub(crate) fn log_excess(&self, local: &LocalUpstream, bytes: usize) {
         let (upstream, server) = (local.upstream.name(), &self.server);
-        tracing::warn!(
-            upstream, %server, bytes,
-            "bytes after the end of a response; connection closed"
-        );
+        self.attempt.warnings.warn("excess", || {
+            tracing::warn!(
+                upstream, %server, bytes,
+                "bytes after the end of a response; connection closed"
+            );
+        });
     }
 }

@@ -22,28 +22,38 @@ use crate::server::ProxiedServer;
 use crate::timed_attempt::TimedAttempt;
 use crate::transport::ChosenServer;
 use crate::upstream::Upstream;
-use crate::upstream_request::UpstreamRequest;
+use crate::upstream_request::{RequestWarnings, UpstreamRequest};
 
 /// The most servers that are tried for one request when servers cannot be reached.
 const MAX_SERVERS_TRIED: usize = 3;
 
 /// The place on one event loop.
-pub struct ProxyPlace(Rc<LocalUpstream>);
+pub struct ProxyPlace {
+    local: Rc<LocalUpstream>,
+    warnings: RequestWarnings,
+}
 
 impl ProxyPlace {
     /// Returns the place on this event loop. Connections are opened when they are needed.
     pub fn open(upstream: Arc<Upstream>) -> Self {
-        Self(Rc::new(LocalUpstream::new(upstream)))
+        let (local, warnings) = (Rc::new(LocalUpstream::new(upstream)), RequestWarnings::default());
+        Self { local, warnings }
+    }
+
+    /// Returns the same place for copies of requests. No client waits for their answers, so one
+    /// failure of a kind in ten seconds is logged.
+    pub fn for_copies(&self) -> Self {
+        Self { local: Rc::clone(&self.local), warnings: RequestWarnings::of_copies() }
     }
 
     /// Returns the name of the upstream.
     pub fn name(&self) -> &str {
-        &self.0.config().name
+        &self.local.config().name
     }
 
     /// Returns the files that the servers may name in their responses.
     pub fn named_files(&self) -> &NamedFilesConfig {
-        &self.0.config().named_files
+        &self.local.config().named_files
     }
 
     /// Answers one request. A response may name a file of [`ProxyPlace::named_files`]. The servers
@@ -59,7 +69,7 @@ impl ProxyPlace {
         meta: &MetaVariables<'_>,
         buffering: BodyBuffering,
     ) -> Answer {
-        let config = self.0.config();
+        let config = self.local.config();
         let (buffered, limit_bytes) = match buffering {
             BodyBuffering::Off => (false, None),
             BodyBuffering::On => (true, None),
@@ -80,10 +90,11 @@ impl ProxyPlace {
         head.expects_continue &= !buffered && cgi.is_none();
         let steps = Rc::clone(origin.notes.steps());
         // Boxed, because it moves from one future into the next.
+        let (informational, client, warnings) = (None, None, self.warnings.clone());
         let outgoing =
-            Box::new(UpstreamRequest { head, cgi, informational: None, client: None, steps });
+            Box::new(UpstreamRequest { head, cgi, informational, client, steps, warnings });
         let selection = Selection::from_request(request, target, origin, &config.balancing);
-        let local = Rc::clone(&self.0);
+        let local = Rc::clone(&self.local);
         Answer::later(move |mut body| {
             if let Some(limit_bytes) = limit_bytes {
                 body.limit(limit_bytes);
@@ -205,7 +216,7 @@ impl LocalUpstream {
         if let Some(server) = set.servers.get(attempt.index()) {
             step.set_peer(StepPeer::Server(Arc::clone(&server.label)));
         }
-        Rc::new(TimedAttempt::new(attempt, step))
+        Rc::new(TimedAttempt::new(attempt, step, outgoing.warnings.clone()))
     }
 
     /// Adds the cookie that leads the visitor back to the same server, if the upstream is sticky.
@@ -238,12 +249,14 @@ impl LocalUpstream {
         outgoing: &UpstreamRequest,
         server: Option<&ProxiedServer>,
         failure: &ProxyFailure,
-        what: &str,
+        what: &'static str,
     ) {
         let (upstream, request) = (self.upstream.name(), outgoing.head.request_line());
         let server = server.map_or_else(|| "none".into(), ToString::to_string);
         if failure.is_warning() {
-            tracing::warn!(upstream, server, request, %failure, "{what}");
+            outgoing.warnings.warn(what, || {
+                tracing::warn!(upstream, server, request, %failure, "{what}");
+            });
         } else {
             tracing::debug!(upstream, server, request, %failure, "{what}");
         }

@@ -222,7 +222,9 @@ impl ResponseBody {
         self.sending = None;
         if let Some(leased) = self.leased.take() {
             let upstream = self.local.config().name.as_str();
-            tracing::warn!(upstream, server = %leased.server, request = self.request, error = cut.reason, "response was cut");
+            leased.attempt.warnings.warn("cut", || {
+                tracing::warn!(upstream, server = %leased.server, request = self.request, error = cut.reason, "response was cut");
+            });
             if cut.is_server_fault {
                 leased.attempt.failed(Instant::now());
             }

@@ -12,7 +12,6 @@ pub mod compress_codings;
 pub mod compress_threads;
 pub mod mirror;
 pub mod push;
-pub mod seldom;
 pub mod ssi;
 #[cfg(test)]
 mod test_fields;

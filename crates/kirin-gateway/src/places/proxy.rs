@@ -55,7 +55,7 @@ impl OpenPlace for UpstreamIndex {
 /// and without the files that its servers may name.
 pub fn open_mirror(upstream: usize, resources: &PlaceResources<'_>) -> Rc<dyn Backend> {
     Rc::new(UpstreamBackend {
-        upstream: Rc::clone(&resources.upstreams[upstream]),
+        upstream: Rc::new(resources.upstreams[upstream].for_copies()),
         named_files: None,
         buffering: BodyBuffering::Off,
         body_limit_bytes: None,

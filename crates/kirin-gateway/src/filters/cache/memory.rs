@@ -9,7 +9,7 @@ use http::StatusCode;
 use httparse::Header;
 use kirin_cache::{CacheStatus, Forwarded, Unstorable, vary};
 use kirin_compress::Codings;
-use kirin_http::{RequestHead, Response};
+use kirin_http::{RequestHead, Response, SeldomWarnings};
 use kirin_origin::NearStore;
 use kirin_store::{ItemRef, Now, Store};
 
@@ -18,7 +18,6 @@ use super::counters::CacheCounters;
 use super::entry::StoredEntry;
 use super::keep::{self, Keep};
 use super::stored_response::StoredResponse;
-use crate::filters::seldom::SeldomWarnings;
 use crate::pages::page_response::PageResponses;
 use crate::request::answered_by;
 

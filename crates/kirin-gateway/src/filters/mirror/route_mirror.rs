@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use kirin_http::{Answer, BodyCopy, BodyLength, InRequest, Later, Origin, RequestHead};
+use kirin_http::{
+    Answer, BodyCopy, BodyLength, InRequest, Later, Origin, RequestHead, SeldomWarnings,
+};
 
 use super::body_digest::PIECE_BYTES;
 use super::counters::{CopySkip, CountedCopy};
@@ -14,7 +16,6 @@ use super::prepared_copy::PreparedCopy;
 use super::settings::MirrorSettings;
 use super::visitor_answer::observe;
 use crate::filters::backend::Backend;
-use crate::filters::seldom::SeldomWarnings;
 use crate::request::context::Request;
 use crate::request::field_changes::FieldChange;
 use crate::request::given_names::GivenNames;

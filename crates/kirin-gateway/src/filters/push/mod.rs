@@ -18,13 +18,12 @@ use std::rc::Rc;
 use bytes::Bytes;
 use http::Method;
 use kirin_http::media_type::is_html;
-use kirin_http::{Answer, Body, FieldLines, Response};
+use kirin_http::{Answer, Body, FieldLines, Response, SeldomWarnings};
 use kirin_origin::{Begun, NearStore, NotStored};
 use kirin_ssi::Syntax;
 use kirin_store::{Expires, Namespace, NewItem, Now};
 
 use crate::filters::backend::Backend;
-use crate::filters::seldom::SeldomWarnings;
 use crate::pages::page::may_be_dynamic;
 use crate::pages::store_key::key_of;
 use crate::purge::command::{self, MAX_KEY_BYTES, Purge};

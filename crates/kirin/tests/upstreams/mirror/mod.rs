@@ -2,6 +2,7 @@
 //! answers are compared, and that visitors do not notice it.
 
 mod places;
+mod warnings;
 
 use std::fmt;
 use std::net::SocketAddr;
