@@ -34,6 +34,14 @@ struct Turn {
     visitor: Option<Visitor>,
 }
 
+impl Turn {
+    /// Returns whether the visitor tries the new code, and it is that of `generation`.
+    fn tries(&self, generation: Option<u64>) -> bool {
+        let tries = self.visitor.as_ref().and_then(Visitor::tries);
+        tries.is_some() && tries == generation
+    }
+}
+
 impl App {
     /// Answers one request. Call this in a task of an event loop, with the `files` of that loop.
     /// `session` names the visitor's session; it is needed only during a trial
@@ -133,6 +141,7 @@ impl App {
                 Err(failure) => failure,
             };
             tries += 1;
+            let is_unread = matches!(failure, Failure::NotRead { .. });
             // A worker may be told to leave at the moment in which it gets a request. So there are
             // more retries while the application has not seen the request.
             let may_try = match failure {
@@ -140,7 +149,20 @@ impl App {
                 Failure::File { .. } => !std::mem::replace(&mut files_refused, true),
                 _ => tries <= 1,
             };
-            if may_try && failure.may_be_retried(&outgoing) {
+            // Only workers that are lost again and again get here before they have read it.
+            if let (true, Some(visitor), Some(generation)) =
+                (is_unread && !may_try, &turn.visitor, generation)
+            {
+                self.note_outcome(visitor, generation, Outcome::Lost { had_others: false });
+            }
+            // The old code tries what the new code has failed at.
+            let goes_over = turn.tries(generation)
+                && match failure {
+                    Failure::NotRead { .. } => !may_try,
+                    Failure::File { .. } => false,
+                    _ => true,
+                };
+            if (may_try || goes_over) && failure.may_be_retried(&outgoing) {
                 self.counters.retried.add(1);
                 match failure {
                     Failure::File { .. } => {
@@ -149,28 +171,23 @@ impl App {
                         self.log_failure(&failure, &outgoing, "a worker is to send it itself");
                     }
                     // This happens regularly when workers leave.
-                    Failure::NotRead { pid } => {
+                    Failure::NotRead { pid } if !goes_over => {
                         tracing::debug!(
                             app = self.name(),
                             pid,
                             "worker left before it read the request"
                         );
                     }
-                    _ => {
-                        self.log_failure(&failure, &outgoing, "another worker tries");
-                        // The old code tries what the new code has failed at.
-                        turn.visitor.take_if(|visitor| visitor.tries().is_some());
-                    }
+                    _ => self.log_failure(&failure, &outgoing, "another worker tries"),
+                }
+                if goes_over {
+                    turn.visitor = None;
+                    // A request that was read may be what ends workers, so it has one more try.
+                    tries = u32::from(!is_unread);
                 }
                 // A worker has had its turn.
                 turn.since = None;
                 continue;
-            }
-            // Only workers that are lost again and again get here before they have read it.
-            if let (Some(visitor), Some(generation), Failure::NotRead { .. }) =
-                (&turn.visitor, generation, &failure)
-            {
-                self.note_outcome(visitor, generation, Outcome::Lost { had_others: false });
             }
             let counter = match failure {
                 Failure::Overdue { .. } | Failure::GivenUp { .. } => &self.counters.overdue,

@@ -1,5 +1,7 @@
 //! New code that serves a part of the visitors beside the old code (`docs/trial.md`).
 
+mod lost_workers;
+
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
