@@ -270,6 +270,7 @@ impl Supervisor {
                 self.app.register_worker(&connection.handle);
                 self.app.release(connection);
                 self.generations[index].grow(&self.app, &self.loops);
+                self.note_trial_workers();
             }
             Role::Starting { greeted, .. } => {
                 self.app.register_worker(&connection.handle);
@@ -299,6 +300,9 @@ impl Supervisor {
         self.workers = wanted;
         self.app.set_wanted_workers(wanted);
         tracing::info!(app = self.app.name(), workers = wanted, "the number of workers changes");
+        if let Some(trial) = self.app.trials.running() {
+            trial.resize(wanted);
+        }
         for generation in &mut self.generations {
             generation.resize(wanted, &self.app, &self.loops);
         }

@@ -63,8 +63,6 @@ pub(crate) struct RunningTrial {
     /// The key of the visitors' numbers. It is another one for each trial, so that it is not always
     /// the same visitors who try.
     key: RandomState,
-    /// Responses of the new code that are not timed.
-    untimed: u64,
     counts: Mutex<Counts>,
 }
 
@@ -78,6 +76,10 @@ struct Counts {
     slow: HashSet<u64>,
     /// The time from which on a response is slow, when it is known.
     slow_from: Option<Duration>,
+    /// The responses of the new code up to this number are not timed.
+    untimed: u64,
+    /// The workers of the new code for which `untimed` has been raised.
+    warmed_workers: u64,
     /// Whether the supervisor has been told of a fault.
     is_decided: bool,
 }
@@ -113,7 +115,6 @@ impl RunningTrial {
             began_at: now,
             limit: (config.share() * u64::MAX as f64) as u64,
             key: RandomState::new(),
-            untimed: WARM_UP * workers as u64,
             counts: Mutex::new(Counts::with_workers(workers)),
         }
     }
@@ -133,6 +134,24 @@ impl RunningTrial {
             let comparison = &mut self.counts.lock().comparison;
             count(&mut comparison.crashes, side);
             comparison.crashes_in_a_row += u64::from(side == Side::New);
+        }
+    }
+
+    /// Notes how many workers each side has from now on.
+    pub(crate) fn resize(&self, workers: usize) {
+        let mut counts = self.counts.lock();
+        counts.comparison.workers = workers as u64;
+        counts.warmed_workers = counts.warmed_workers.min(workers as u64);
+    }
+
+    /// Notes how many workers of the new code are there. If there are more than before, what the
+    /// added ones do for the first time is not timed. They share the requests with the others, so
+    /// it takes as many responses as for all.
+    pub(crate) fn note_workers(&self, workers: usize) {
+        let mut counts = self.counts.lock();
+        if workers as u64 > counts.warmed_workers {
+            counts.warmed_workers = workers as u64;
+            counts.untimed = counts.new.requests + WARM_UP * workers as u64;
         }
     }
 
@@ -208,7 +227,7 @@ impl Visitor {
         }
         let side = if self.tries().is_some() { Side::New } else { Side::Old };
         let mut counts = self.trial.counts.lock();
-        let is_event = counts.note(side, self.number, outcome, self.trial.untimed);
+        let is_event = counts.note(side, self.number, outcome);
         if !is_event || counts.is_decided || side == Side::Old {
             return false;
         }
@@ -219,12 +238,15 @@ impl Visitor {
 
 impl Counts {
     fn with_workers(workers: usize) -> Self {
-        let comparison = Comparison { workers: workers as u64, ..Comparison::default() };
-        Self { comparison, ..Self::default() }
+        let workers = workers as u64;
+        let comparison = Comparison { workers, ..Comparison::default() };
+        let (untimed, warmed_workers) = (WARM_UP * workers, workers);
+        Self { comparison, untimed, warmed_workers, ..Self::default() }
     }
 
     /// Returns whether a visitor has got a first failed or slow response.
-    fn note(&mut self, side: Side, visitor: u64, outcome: Outcome, untimed: u64) -> bool {
+    fn note(&mut self, side: Side, visitor: u64, outcome: Outcome) -> bool {
+        let untimed = self.untimed;
         let tally = if side == Side::New { &mut self.new } else { &mut self.old };
         tally.requests += 1;
         let (is_failure, time) = match outcome {

@@ -140,6 +140,45 @@ fn an_answer_ends_a_row_of_crashes() {
 }
 
 #[test]
+fn the_first_responses_of_added_workers_are_not_timed() {
+    let trial = trial(0.5);
+    let took = |millis| Outcome::Answered { is_error: false, took: MILLISECOND * millis };
+    let (mut new, old) = (visitors(&trial, 2), visitors(&trial, 1));
+    old.take(100).for_each(|visitor| assert!(!visitor.note(1, took(1))));
+    let mut slow = |responses: usize| {
+        new.by_ref().take(responses).for_each(|visitor| assert!(!visitor.note(2, took(1000))));
+        trial.sides().0.slow_visitors
+    };
+    assert_eq!((slow(50), slow(1)), (0, 1));
+    // A worker that replaces another one adds none.
+    trial.note_workers(5);
+    assert_eq!(slow(1), 2);
+    // They count from the time at which they are there.
+    trial.resize(7);
+    assert_eq!(slow(1), 3);
+    trial.note_workers(7);
+    assert_eq!((slow(70), slow(1)), (3, 4));
+    // Those that were away are new again.
+    trial.resize(6);
+    trial.note_workers(6);
+    trial.resize(7);
+    trial.note_workers(7);
+    assert_eq!((slow(70), slow(1)), (4, 5));
+}
+
+#[test]
+fn a_crash_loop_has_as_many_crashes_as_there_are_workers_now() {
+    for (workers, crashes) in [(5, 5), (8, 8), (4, 4), (1, 3)] {
+        let trial = trial(0.05);
+        trial.resize(workers);
+        (1..crashes).for_each(|_| trial.note_crash(2));
+        assert_eq!(trial.fault(), None, "{workers}");
+        trial.note_crash(2);
+        assert_eq!(trial.fault(), Some(Fault::CrashLoop), "{workers}");
+    }
+}
+
+#[test]
 fn the_time_of_a_trial_ends() {
     let trial = trial(0.05);
     let at = |seconds| trial.began_at + Duration::from_secs(seconds);

@@ -48,6 +48,15 @@ impl Supervisor {
         self.finish_start();
     }
 
+    /// Notes for the trial how many workers of the new code are there.
+    pub(crate) fn note_trial_workers(&self) {
+        if let Some(trial) = self.app.trials.running() {
+            let workers = self.app.workers.processes();
+            let of_new = workers.iter().filter(|worker| worker.generation == trial.new);
+            trial.note_workers(of_new.count());
+        }
+    }
+
     /// Ends the trial if one side is worse beyond doubt, or if its time is over.
     pub(crate) fn judge_trial(&mut self, now: Instant) {
         let Some(trial) = self.app.trials.running() else { return };

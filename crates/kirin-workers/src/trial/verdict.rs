@@ -68,7 +68,7 @@ pub(crate) struct Comparison {
     pub(crate) crashes: Events,
     /// Workers of the new code that have ended unexpectedly since it last answered a request.
     pub(crate) crashes_in_a_row: u64,
-    /// How many workers the new code has.
+    /// How many workers the new code should have.
     pub(crate) workers: u64,
     /// The mean resident memory of a worker in bytes: new, old. `None` if unknown.
     pub(crate) worker_bytes: Option<(u64, u64)>,
