@@ -3,11 +3,12 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use kirin_cgi::parse_head;
+use kirin_faults::{Errno, Point};
 use kirin_http::{
     Body, ClientWatch, OpenStep, ReceivedBody, Response, client_gone, response_head::ResponseHead,
 };
@@ -19,6 +20,8 @@ use crate::failure::{ProgramEnd, ProgramFailure};
 use crate::keeper::KeeperHandle;
 use crate::response_body::ProgramBody;
 use crate::time_left::TimeLeft;
+
+static READ: Point = Point::new("program.read", &[Errno::IO]);
 
 /// The most bytes of a head. It is the same for upstreams.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -53,6 +56,7 @@ impl RunningProgram {
         context: &mut Context<'_>,
         data: &mut BytesMut,
     ) -> Poll<Result<usize, ReadFailure>> {
+        ready!(READ.poll(context)).map_err(ReadFailure::Failed)?;
         data.reserve(PIECE_BYTES);
         if let Poll::Ready(read) = pin!(self.output.read_buf(data)).poll(context) {
             self.time.pause();

@@ -45,13 +45,12 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stderr=log,
             )
-        address = wait_for("the program to serve", 60, self._address)
-        self.address = ("127.0.0.1", int(address))
+        self.address, self.tls_address = wait_for("the program to serve", 60, self._addresses)
 
-    def _address(self):
+    def _addresses(self):
         self.check_runs()
-        match = re.search(r"serving on http://127\.0\.0\.1:(\d+)", self.log())
-        return match and match[1]
+        ports = [re.search(rf"serving on {scheme}://127\.0\.0\.1:(\d+)", self.log()) for scheme in ("http", "https")]
+        return all(ports) and [("127.0.0.1", int(port[1])) for port in ports]
 
     def log(self):
         """Returns the log so far."""

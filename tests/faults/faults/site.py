@@ -1,6 +1,7 @@
 """The site that the program serves: each kind of place, with limits of seconds."""
 import os
 import stat
+import subprocess
 import sys
 
 from .content import text
@@ -60,6 +61,10 @@ address = "127.0.0.1:0"
 access_log = "access.log"
 head_timeout = "5s"
 body_timeout = "5s"
+[[listener]]
+address = "127.0.0.1:0"
+access_log = "access.log"
+tls = {{ certificates = [{{ chain = "chain.pem", key = "key.pem" }}] }}
 [store]
 memcached = ["unix:store.sock"]
 memory = "64MB"
@@ -78,8 +83,15 @@ idle_timeout = "5s"
 path = "/files"
 try = ["files:public"]
 [[route]]
+path = "/parts"
+try = ["files:public"]
+ssi = true
+[[route]]
 path = "/page"
 try = ["store"]
+[[route]]
+path = "/socket"
+try = ["proxy:api"]
 [[route]]
 path = "/api"
 try = ["proxy:api"]
@@ -94,6 +106,10 @@ try = ["cgi:program"]
 path = "/"
 try = ["app:web"]
 """
+
+# A page with parts, and its text between them.
+PART_PATHS = ("/app/part-90", "/api/part-5000", "/files/file-700")
+PARTS = "begin" + "|".join(f'<!--#include virtual="{path}" -->' for path in PART_PATHS) + "end"
 
 # Files of `public`, by their sizes: in memory, and sent by the kernel.
 FILES = [f"file-{length}" for length in (0, 1, 700, 30_000, 200_000, 1_500_000)]
@@ -113,6 +129,13 @@ def build(directory, threads):
     ):
         with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
             file.write(content)
+    parts = os.path.join(directory, "public", "parts")
+    os.makedirs(parts)
+    with open(os.path.join(parts, "page.html"), "w", encoding="ascii") as file:
+        file.write(PARTS)
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=a"
+    command += " -keyout key.pem -out chain.pem"
+    subprocess.run(command.split(), cwd=directory, check=True, stderr=subprocess.DEVNULL)
     program = os.path.join(directory, "program")
     os.chmod(program, os.stat(program).st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     open(os.path.join(directory, "carried-out"), "w", encoding="ascii").close()

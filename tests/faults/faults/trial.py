@@ -54,7 +54,8 @@ class Trial:
         """Returns a new visitor."""
         choices = random.Random(self.random.random())
         store = os.path.join(self.directory, "store.sock")
-        return Visitor(number, self.program.address, store, choices)
+        addresses = (self.program.address, self.program.tls_address)
+        return Visitor(number, addresses, store, choices)
 
     def run(self):
         """Carries the trial out. Returns the outcome."""

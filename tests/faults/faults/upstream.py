@@ -49,6 +49,12 @@ class Upstream:
         if body is None:
             return False
         self._note(method, target)
+        if "upgrade" in fields:
+            upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+            client.sendall(upgraded.encode())
+            while data := reader.read1(5000):
+                client.sendall(data)
+            return False
         if method == "POST":
             content = body
         else:

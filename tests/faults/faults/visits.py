@@ -3,13 +3,19 @@ import functools
 import itertools
 
 from .content import text
+from .http2 import Http2Connection
 from .memcached import Memcached
-from .site import FILES
+from .site import FILES, PART_PATHS
 from .wire import Broken, Connection
 
 # The statuses that say: not now. Anything else must be the right answer.
 NOT_NOW = (500, 502, 503, 504, 507)
 BAD_REQUEST = b"400 Bad Request\n"
+PART_ERROR = b"[an error occurred while processing the directive]"
+UPGRADE = (
+    b"GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
 # Lengths of pages: those of one packet, of a buffer, of more than a slot of the ring.
 LENGTHS = (1, 100, 4000, 16_000, 70_000, 300_000)
 
@@ -21,9 +27,10 @@ class Wrong(Exception):
 class Visitor:
     """One visitor, with its connections and its choices."""
 
-    def __init__(self, number, address, store, random):
+    def __init__(self, number, addresses, store, random):
         self.number = number
-        self.address = address
+        # Without TLS, and with it.
+        self.addresses = addresses
         self.store = store
         self.random = random
         self.counter = itertools.count()
@@ -64,7 +71,8 @@ class Visitor:
         if self.connection and self.random.random() < 0.1:
             self.close()
         if not self.connection:
-            self.connection = Connection(self.address)
+            tls = self.random.random() < 0.4
+            self.connection = Connection(self.addresses[tls], tls)
         return self.connection
 
     def judge(self, what, answer, content, status=200):
@@ -157,6 +165,92 @@ class Visitor:
             done &= self.judge(f"GET {path}, pipelined", connection.answer(), text(name, length))
         return done
 
+    def http2(self):
+        """Several requests on one HTTP/2 connection."""
+        tls = self.random.random() < 0.5
+        connection = Http2Connection(self.addresses[tls], tls)
+        try:
+            return self.exchange(connection)
+        finally:
+            connection.close()
+
+    def exchange(self, connection):
+        """Makes the requests of an HTTP/2 connection."""
+        requests, contents = [], []
+        for _ in range(self.random.randrange(1, 6)):
+            name, length = self.name("two")
+            place = self.random.choice(("app", "app/stream", "api", "api/chunked", "program", "post"))
+            if place == "post":
+                self.posted.append(name)
+                contents.append(text("body" + name, self.random.choice((1, 5000, 100_000))))
+                requests.append(("POST", f"/{self.random.choice(('app', 'api'))}/{name}", contents[-1]))
+            else:
+                contents.append(text(name, length))
+                requests.append(("GET", f"/{place}/{name}", b""))
+        answers = connection.exchange(requests, self.random)
+        # A visit is judged as a whole, so each answer is looked at.
+        done = True
+        for (method, path, _), content, answer in zip(requests, contents, answers, strict=True):
+            what = f"{method} {path} by HTTP/2"
+            is_cut = answer is None or method == "POST" and answer.body == BAD_REQUEST
+            done &= not is_cut and self.judge(what, answer, content)
+        return done
+
+    def parts(self):
+        """A page with parts of an application, a server and a file."""
+        answer = self.connected().get("/parts/page.html")
+        whole = [text(path.rpartition("/")[2], int(path.rpartition("-")[2])) for path in PART_PATHS]
+        if answer.status != 200:
+            return self.judge("GET /parts/page.html", answer, b"")
+        found = answer.body.removeprefix(b"begin").removesuffix(b"end").split(b"|")
+        if len(found) + len(b"beginend") == len(answer.body) or len(found) != len(whole):
+            raise Wrong(f"a page with parts: {answer.body[:200]!r}")
+        for part, right in zip(found, whole, strict=True):
+            if part not in (right, PART_ERROR):
+                raise Wrong(f"a part of a page is {shown(part)}, and should be {shown(right)}")
+        if answer.is_last():
+            self.close()
+        return found == whole
+
+    def tunnel(self):
+        """A WebSocket, as far as Kirin knows: what goes in comes out in the same order."""
+        tls = self.random.random() < 0.3
+        connection = Connection(self.addresses[tls], tls)
+        try:
+            connection.send(UPGRADE)
+            answer = connection.answer()
+            if answer.status in NOT_NOW:
+                return False
+            if answer.status != 101:
+                raise Wrong(f"an upgrade has status {answer.status}")
+            for _ in range(self.random.randrange(1, 10)):
+                message = text(str(self.random.random()), self.random.choice((1, 50, 20_000, 100_000)))
+                connection.send(message)
+                if connection.take(len(message)) != message:
+                    raise Wrong("a tunnel returns other bytes")
+            return True
+        finally:
+            connection.close()
+
+    def stored_page(self):
+        """A page that is pushed into the store: visitors get what was acknowledged last."""
+        key = f"/page/p{self.number}-{self.random.randrange(3)}".encode()
+        possible = self.items.setdefault(key, {None})
+        if self.random.random() < 0.4:
+            if not self.memcached:
+                self.memcached = Memcached(self.store)
+            return self.set_item(key, possible, b"text/plain\r\n")
+        answer = self.connected().get(key.decode())
+        if answer.is_last():
+            self.close()
+        if answer.status in NOT_NOW:
+            return False
+        found = None if answer.status == 404 else b"text/plain\r\n" + answer.body
+        if answer.status not in (200, 404) or found not in possible:
+            raise Wrong(f"page {key!r} is {answer.status} {shown(found)}, not {[shown(one) for one in possible]}")
+        self.items[key] = {found}
+        return True
+
     def given_up(self):
         """A visitor that goes before the answer is there, or before the request is whole."""
         connection = self.connected()
@@ -186,9 +280,9 @@ class Visitor:
         self.items[key] = {found}
         return True
 
-    def set_item(self, key, possible):
+    def set_item(self, key, possible, start=b""):
         """Sets an item. Until the answer is there, it may have the value of before, or none."""
-        value = text(f"value{next(self.counter)}", self.random.choice(LENGTHS))
+        value = start + text(f"value{next(self.counter)}", self.random.choice(LENGTHS))
         self.items[key] = possible | {value, None}
         said = self.memcached.set(key, value)
         if said == b"STORED":
@@ -234,5 +328,5 @@ for kind, place, is_chunked in (
 
 KINDS = (
     "file file file missing app app stream program api chunked app_post api_post api_chunks cached "
-    "pipelined given_up stored stored stored"
+    "pipelined http2 http2 parts tunnel stored_page given_up stored stored stored"
 ).split()

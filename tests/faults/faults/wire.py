@@ -1,6 +1,8 @@
 """An HTTP/1.1 client that takes nothing for granted: it tells a whole answer from a part of one."""
+import functools
 import re
 import socket
+import ssl
 
 # How long any single answer may take. The limits of the configuration are far below it.
 PATIENCE = 30.0
@@ -32,16 +34,18 @@ class Answer:
         return next((value for known, value in self.fields if known == name), None)
 
 
-class Connection:
-    """A kept connection to the program."""
+class Socket:
+    """A connected socket, with or without TLS."""
 
-    def __init__(self, address):
+    def __init__(self, address, tls=False, protocols=("http/1.1",)):
         self.buffer = b""
         try:
             self.socket = socket.create_connection(address, PATIENCE)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls:
+                self.socket = client_context(tuple(protocols)).wrap_socket(self.socket)
         except OSError as error:
-            raise Broken(str(error)) from error
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raise broken(error) from error
 
     def close(self):
         """Ends the connection."""
@@ -51,27 +55,55 @@ class Connection:
         """Sends bytes."""
         try:
             self.socket.sendall(data)
-        except TimeoutError as error:
-            raise WrongFraming("the program takes no bytes") from error
         except OSError as error:
-            raise Broken(str(error)) from error
+            raise broken(error) from error
 
-    def _more(self):
+    def receive(self):
+        """Returns the next bytes."""
         try:
             data = self.socket.recv(256 * 1024)
-        except TimeoutError as error:
-            raise WrongFraming(f"no byte of an answer in {PATIENCE} s") from error
         except OSError as error:
-            raise Broken(str(error)) from error
+            raise broken(error) from error
         if not data:
             raise Broken("the end")
-        self.buffer += data
+        return data
+
+
+@functools.cache
+def client_context(protocols):
+    """Returns the settings of TLS. Which server it is does not matter."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(list(protocols))
+    return context
+
+
+def broken(error):
+    """Returns the exception for an error of a socket."""
+    if isinstance(error, TimeoutError):
+        return WrongFraming(f"nothing moves for {PATIENCE} s")
+    # A connection may end anywhere, but what comes must be the bytes that were sent.
+    if isinstance(error, ssl.SSLError) and re.search("MAC|DECRYPT|WRONG_VERSION|UNEXPECTED_MESSAGE", str(error)):
+        return WrongFraming(f"TLS: {error}")
+    return Broken(str(error))
+
+
+class Connection(Socket):
+    """A kept connection to the program."""
+
+    def _more(self):
+        self.buffer += self.receive()
 
     def _take(self, count):
         while len(self.buffer) < count:
             self._more()
         taken, self.buffer = self.buffer[:count], self.buffer[count:]
         return taken
+
+    def take(self, count):
+        """Returns the next bytes behind an upgrade."""
+        return self._take(count)
 
     def _line(self):
         while b"\r\n" not in self.buffer:
@@ -101,7 +133,7 @@ class Connection:
         return answer
 
     def _body(self, answer, method):
-        if method == "HEAD" or answer.status in (204, 304):
+        if method == "HEAD" or answer.status in (101, 204, 304):
             return b""
         length, coding = answer.field("content-length"), answer.field("transfer-encoding")
         if coding == "chunked":

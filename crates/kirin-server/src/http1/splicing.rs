@@ -13,11 +13,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use kirin_faults::{Errno, Point};
 use kirin_http::body::BodyStream;
 use kirin_http::pace::Pace;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 
 use crate::connection::io::Io;
+
+static OPEN_PIPE: Point = Point::new("pipe.open", &[Errno::MFILE, Errno::NFILE]);
 
 /// Shorter bodies are read and written, because a pipe needs two system calls for each piece as
 /// well.
@@ -72,6 +75,7 @@ impl Pipe {
     /// Returns a pipe of full size. A user with too many pipes gets small ones, which bring no
     /// gain.
     fn new() -> io::Result<Self> {
+        OPEN_PIPE.pass()?;
         let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         fcntl_setpipe_size(&write, PIPE_BYTES)?;
         Ok(Self { read, write })
