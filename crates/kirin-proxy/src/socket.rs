@@ -256,7 +256,8 @@ impl Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(WRITE.poll(context))?;
+        // After such an error of the kernel nothing is read either.
+        ready!(WRITE.poll(context)).inspect_err(|_| self.shutdown(Shutdown::Both))?;
         let stream = &mut *self.stream.borrow_mut();
         match &slices[..WRITE.shorten(slices.len())] {
             [slice] => {

@@ -69,6 +69,9 @@ class Http2Connection:
         try:
             return self.engine.receive_data(data)
         except h2.exceptions.ProtocolError as error:
+            # The library takes no frame behind GOAWAY, although streams may still go on.
+            if "ConnectionState.CLOSED" in str(error):
+                raise Broken("GOAWAY") from error
             raise WrongFraming(f"HTTP/2: {error}") from error
 
     def _note(self, event, answers, open_streams, unsent):

@@ -1,18 +1,14 @@
 """A memcached client that knows whether a command was carried out, was not, or may have been."""
-import socket
-
-from .wire import PATIENCE, Broken, WrongFraming
+from .wire import PATIENCE, Broken, WrongFraming, connected
 
 
 class Memcached:
     """A connection to the store."""
 
     def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(PATIENCE)
         self.buffer = b""
         try:
-            self.socket.connect(path)
+            self.socket = connected(path)
         except OSError as error:
             raise Broken(str(error)) from error
 

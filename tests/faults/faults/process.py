@@ -24,10 +24,17 @@ def wait_for(what, limit, look):
         time.sleep(0.005)
 
 
+def started_at(pid):
+    """Returns when a process was started, in ticks since the boot: field 22 of proc_pid_stat(5)."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[19])
+
+
 class Program:
     """A running Kirin with a plan of faults, which happen while a file is there."""
 
     def __init__(self, binary, directory, seed):
+        self.binary = binary
         self.directory = directory
         self.switch = os.path.join(directory, "faults")
         self.log_path = os.path.join(directory, "log")
@@ -45,22 +52,56 @@ class Program:
                 stdin=subprocess.DEVNULL,
                 stderr=log,
             )
-        self.address, self.tls_address = wait_for("the program to serve", 60, self._addresses)
+        port = wait_for("the program to serve", 60, self._port)
+        # Without TLS, and with it.
+        self.addresses = (("127.0.0.1", int(port)), os.path.join(directory, "tls.sock"))
 
-    def _addresses(self):
-        self.check_runs()
-        ports = [re.search(rf"serving on {scheme}://127\.0\.0\.1:(\d+)", self.log()) for scheme in ("http", "https")]
-        return all(ports) and [("127.0.0.1", int(port[1])) for port in ports]
+    def _port(self):
+        if self.child.poll() is not None:
+            raise Ended(f"the program cannot start: {self.log()}")
+        match = re.search(r"serving on http://127\.0\.0\.1:(\d+)", self.log())
+        return match and match[1]
 
     def log(self):
         """Returns the log so far."""
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def check_runs(self):
-        """Raises an exception if the program has ended."""
-        if self.child.poll() is not None:
-            raise Ended(f"the program has ended with {self.child.returncode}")
+    def processes(self):
+        """Returns the processes that serve or are about to, the oldest first. During an upgrade they
+        are two. The log cannot tell: it may be what fails."""
+        found = []
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+                if b"serve" in words and os.path.samefile(f"/proc/{name}/exe", self.binary):
+                    if os.readlink(f"/proc/{name}/cwd") == self.directory:
+                        found.append((started_at(name), int(name)))
+            except OSError:
+                pass
+        return [pid for _, pid in sorted(found)]
+
+    def pid(self):
+        """Returns the process that serves."""
+        found = self.processes()
+        if not found:
+            raise Ended(f"the program has ended with {self.child.poll()}")
+        return found[-1]
+
+    def has_ended(self, pid):
+        """Returns whether a process has ended. Only the first one is a child of this one."""
+        if pid == self.child.pid:
+            return self.child.poll() is not None
+        return not os.path.exists(f"/proc/{pid}")
+
+    def wait_for_upgrades(self):
+        """Waits until one process serves alone."""
+        wait_for("the end of an upgrade", 30, lambda: len(self.processes()) == 1)
+
+    def signal(self, number):
+        """Sends a signal to the process that serves."""
+        os.kill(self.pid(), number)
 
     def begin_faults(self):
         """Lets faults happen."""
@@ -71,7 +112,11 @@ class Program:
         os.unlink(self.switch)
         wait_for("the end of the faults", 20, lambda: "faults: over\n" in self.log())
         found = re.findall(r"^faults: point (\S+) (\d+) (\d+)$", self.log(), re.M)
-        return {name: (int(calls), int(faults)) for name, calls, faults in found}
+        points = {}
+        for name, calls, faults in found:
+            before = points.get(name, (0, 0))
+            points[name] = (before[0] + int(calls), before[1] + int(faults))
+        return points
 
     def metrics(self):
         """Returns the metrics, by their lines without the values."""
@@ -87,7 +132,7 @@ class Program:
 
     def descriptors(self):
         """Returns what the descriptors of the process are."""
-        place = f"/proc/{self.child.pid}/fd"
+        place = f"/proc/{self.pid()}/fd"
         found = {}
         for number in os.listdir(place):
             try:
@@ -102,23 +147,24 @@ class Program:
             ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
         ).stdout
         processes = [line.split(None, 2) for line in listed.splitlines()]
-        parents = {pid for pid, parent, _ in processes if parent == str(self.child.pid)}
+        front = str(self.pid())
+        parents = {pid for pid, parent, _ in processes if parent == front}
         return [int(pid) for pid, parent, words in processes if parent in parents and "worker" in words]
 
     def stop(self):
-        """Ends the program as an operator would. Returns its status."""
-        self.child.send_signal(signal.SIGTERM)
-        try:
-            return self.child.wait(30)
-        except subprocess.TimeoutExpired:
-            raise Ended("the program does not end in 30 s after SIGTERM") from None
+        """Ends the program as an operator would. Returns its status, or None if that is unknown."""
+        pid = self.pid()
+        os.kill(pid, signal.SIGTERM)
+        wait_for("the end of the program after SIGTERM", 30, lambda: self.has_ended(pid))
+        return self.child.returncode if pid == self.child.pid else None
 
     def kill(self):
-        """Ends the program, whatever it does."""
-        if self.child.poll() is None:
-            self.child.terminate()
+        """Ends all processes of the program, whatever they do."""
+        for number, limit in ((signal.SIGTERM, 5), (signal.SIGKILL, 30)):
+            for pid in self.processes():
+                os.kill(pid, number)
             try:
-                self.child.wait(5)
-            except subprocess.TimeoutExpired:
-                self.child.kill()
-                self.child.wait()
+                wait_for("the end", limit, lambda: self.child.poll() is not None and not self.processes())
+                return
+            except Ended:
+                pass

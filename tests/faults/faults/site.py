@@ -62,7 +62,7 @@ access_log = "access.log"
 head_timeout = "5s"
 body_timeout = "5s"
 [[listener]]
-address = "127.0.0.1:0"
+address = "unix:tls.sock"
 access_log = "access.log"
 tls = {{ certificates = [{{ chain = "chain.pem", key = "key.pem" }}] }}
 [store]

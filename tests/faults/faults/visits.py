@@ -6,7 +6,7 @@ from .content import text
 from .http2 import Http2Connection
 from .memcached import Memcached
 from .site import FILES, PART_PATHS
-from .wire import Broken, Connection
+from .wire import Broken, Connection, WrongFraming
 
 # The statuses that say: not now. Anything else must be the right answer.
 NOT_NOW = (500, 502, 503, 504, 507)
@@ -27,7 +27,7 @@ class Wrong(Exception):
 class Visitor:
     """One visitor, with its connections and its choices."""
 
-    def __init__(self, number, addresses, store, random):
+    def __init__(self, number, addresses, store, random, loses_items):
         self.number = number
         # Without TLS, and with it.
         self.addresses = addresses
@@ -36,6 +36,8 @@ class Visitor:
         self.counter = itertools.count()
         self.connection = None
         self.memcached = None
+        # Whether an item may be lost: a program that takes over may have no room for it.
+        self.loses_items = loses_items
         # The values that each item may have: one, unless a command had no answer.
         self.items = {}
         self.posted = []
@@ -57,6 +59,8 @@ class Visitor:
         except Broken:
             self.close()
             done = False
+        except (Wrong, WrongFraming) as error:
+            raise Wrong(f"{kind}: {error}") from error
         counts = self.answered if done else self.refused
         counts[kind] = counts.get(kind, 0) + 1
         return done
@@ -246,7 +250,7 @@ class Visitor:
         if answer.status in NOT_NOW:
             return False
         found = None if answer.status == 404 else b"text/plain\r\n" + answer.body
-        if answer.status not in (200, 404) or found not in possible:
+        if answer.status not in (200, 404) or not self.may_be(found, possible):
             raise Wrong(f"page {key!r} is {answer.status} {shown(found)}, not {[shown(one) for one in possible]}")
         self.items[key] = {found}
         return True
@@ -275,10 +279,14 @@ class Visitor:
         if choice < 0.55:
             return self.delete_item(key, possible)
         found = self.memcached.get(key)
-        if found not in possible:
+        if not self.may_be(found, possible):
             raise Wrong(f"item {key!r} is {shown(found)}, and not {[shown(one) for one in possible]}")
         self.items[key] = {found}
         return True
+
+    def may_be(self, found, possible):
+        """Returns whether an item may have this value, or be away if that is None."""
+        return found in possible or found is None and self.loses_items
 
     def set_item(self, key, possible, start=b""):
         """Sets an item. Until the answer is there, it may have the value of before, or none."""
@@ -300,7 +308,7 @@ class Visitor:
         said = self.memcached.delete(key)
         if said not in (b"DELETED", b"NOT_FOUND"):
             raise Wrong(f"delete: {said!r}")
-        if said == b"NOT_FOUND" and None not in possible:
+        if said == b"NOT_FOUND" and not self.may_be(None, possible):
             raise Wrong(f"item {key!r} is lost")
         self.items[key] = {None}
         return True

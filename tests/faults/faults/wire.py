@@ -34,14 +34,25 @@ class Answer:
         return next((value for known, value in self.fields if known == name), None)
 
 
+def connected(address):
+    """Returns a socket that is connected to an address or a path."""
+    if isinstance(address, tuple):
+        connection = socket.create_connection(address, PATIENCE)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(PATIENCE)
+    connection.connect(address)
+    return connection
+
+
 class Socket:
     """A connected socket, with or without TLS."""
 
     def __init__(self, address, tls=False, protocols=("http/1.1",)):
         self.buffer = b""
         try:
-            self.socket = socket.create_connection(address, PATIENCE)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket = connected(address)
             if tls:
                 self.socket = client_context(tuple(protocols)).wrap_socket(self.socket)
         except OSError as error:
