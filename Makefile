@@ -22,13 +22,14 @@ quick: ## A first look: format, clippy, unit tests of what has changed, a smoke 
 	scripts/run-tests --changed check units smoke
 
 test: prepare ## Everything that can be wrong, within minutes
-	scripts/run-tests check lint units programs sockets perl python ruby browser tutorial
+	scripts/run-tests check lint units programs sockets perl python ruby browser faults tutorial
 
 test-long: prepare ## What takes too long for each change: packages, applications, guides, examples, random kills, all orders of threads, fuzzing
 	scripts/install-packages test-long
 	scripts/run-tests long docs
 
-chaos: prepare ## A million requests under 200 reloads and under 50 upgrades, and machines that share items; ends with tables
+chaos: prepare ## A thousand plans of faults; a million requests under 200 reloads and under 50 upgrades, and machines that share items; ends with tables
+	scripts/faults --build --seeds 1-1000
 	$(CARGO) build --release -p kirin
 	KIRIN_CHAOS=long KIRIN_BINARY=$(CURDIR)/target/release/kirin \
 		$(CARGO) test -q -p kirin --test operating chaos::chaos -- --nocapture --test-threads=1

@@ -291,6 +291,16 @@ def browser(root):
     return [*memo, http3]
 
 
+def faults(root):
+    """Returns the program under faults by plan, and the tests of what checks it."""
+    plan = ["scripts/faults", "--build", "--jobs", "2"]
+    checkers = ["target/http2-clients/python/bin/python", "-B", "-m", "unittest", "discover", "-q"]
+    return [
+        Job("faults", "faults by plan", plan, root, limit=900, needs_home=True),
+        Job("faults", "their checkers", [*checkers, "-s", "tests/faults/tests"], root),
+    ]
+
+
 def documentation(root, cargo):
     """Returns the examples in doc comments of Rust."""
     command = [cargo, "test", "--workspace", "--doc"]

@@ -18,8 +18,8 @@
 //! Without the feature `faults` a point is nothing, and the compiler removes it. With it, the
 //! variable `KIRIN_FAULTS` of the environment has the seed of a plan. The plan decides for each
 //! name which of its calls fail, and how. It depends on the seed, the name and the number of the
-//! call only, so a seed that has found a mistake shows it again. `tests/faults` starts the program
-//! with one seed after the other (docs/faults.md).
+//! call only, so the same seed is the same plan again. `tests/faults` starts the program with one
+//! seed after the other (CONTRIBUTING.md).
 
 pub use rustix::io::Errno;
 

@@ -10,6 +10,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kirin_faults::{Errno, Point};
 use rustix::process::{Pid, Resource, Signal, getrlimit};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -23,6 +24,8 @@ use crate::orphans::Orphans;
 use crate::parent::{Parent, ParentSpec, WorkerSocket, signal_workers};
 use crate::ring::{Collectors, watch_connection};
 use crate::worker::{Ring, Vacancy, WorkerConnection, connect};
+
+static CREATE_RING: Point = Point::new("ring.create", &[Errno::NOMEM, Errno::MFILE]);
 
 /// A parent that lived shorter than this is restarted after a pause. The pause doubles from the
 /// first value to the longest.
@@ -174,6 +177,10 @@ impl Generation {
     }
 
     fn open_missing_after(&mut self, pause: Duration, app: &Arc<App>, loops: &[Handle]) {
+        // Nobody would take them.
+        if matches!(self.role, Role::Leaving { .. }) && !self.has_parent() {
+            return;
+        }
         let is_closed = |vacancy: &VacancyState| matches!(vacancy, VacancyState::Closed);
         let mut missing = (self.connections
             + self.vacancies.iter().filter(|vacancy| is_closed(vacancy)).count())
@@ -531,7 +538,9 @@ fn open_ring(app: &Arc<App>, generation: u64, loops: &[Handle]) -> Option<(Arc<R
     if bytes == 0 || loops.len() > kirin_ring::MAX_LOOPS {
         return None;
     }
-    match Ring::create(app.name(), generation, bytes, loops.len()) {
+    let created =
+        CREATE_RING.pass().and_then(|()| Ring::create(app.name(), generation, bytes, loops.len()));
+    match created {
         Ok(ring) => {
             app.add_ring(&ring);
             let collectors = Collectors::start(app, &ring, loops);

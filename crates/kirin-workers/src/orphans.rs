@@ -21,7 +21,7 @@ pub(crate) struct Orphans {
     pub(crate) workers: HashSet<u32>,
 }
 
-/// All of them, each group with the time at which it is killed.
+/// The orphans of all parents, each group with the time at which it is killed.
 #[derive(Default)]
 pub(crate) struct AllOrphans(Vec<(Orphans, Instant)>);
 

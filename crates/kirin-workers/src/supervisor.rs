@@ -359,8 +359,8 @@ impl Supervisor {
         }
     }
 
-    /// Removes the generations that have left. Workers that have lost their parent may take as long
-    /// as those that have one.
+    /// Removes the generations that have left. Workers that have lost their parent finish their
+    /// requests within the deadline of the generation and the time of orphans.
     fn remove_left(&mut self, now: Instant) {
         let (app, orphans) = (&self.app, &self.orphans);
         self.generations.retain(|generation| {
@@ -368,7 +368,13 @@ impl Supervisor {
             let may_work = deadline > now && orphans.may_have(generation.number);
             let stays = generation.has_parent() || may_work;
             if !stays {
+                generation.stop_connecting();
                 app.disconnect_generation(generation.number);
+                tracing::debug!(
+                    app = app.name(),
+                    generation = generation.number,
+                    "generation has left"
+                );
             }
             stays
         });
@@ -390,22 +396,10 @@ impl Supervisor {
             }
             Role::Serving => self.generations[index].restart_later(&self.app, &end.reason),
             Role::OnTrial => {
-                let number = self.generations[index].number;
                 let reason = end.reason.into_error(&self.app).to_string();
                 self.give_up_trial(&reason, GivenUp::AsWorse);
-                // What its workers still answer is lost with the ring.
-                self.app.disconnect_generation(number);
             }
-            Role::Leaving { .. } => {
-                let generation = self.generations.remove(index);
-                generation.stop_connecting();
-                self.app.disconnect_generation(generation.number);
-                tracing::debug!(
-                    app = self.app.name(),
-                    generation = generation.number,
-                    "generation has left"
-                );
-            }
+            Role::Leaving { .. } => self.generations[index].stop_connecting(),
         }
         Ok(())
     }
@@ -459,7 +453,7 @@ impl Supervisor {
             generation.restart_if_due(&self.app, &self.launch, &mut self.incarnations, now);
             match generation.role {
                 Role::Starting { deadline, .. } if deadline <= now => late = Some(index),
-                Role::Leaving { deadline } if deadline <= now => {
+                Role::Leaving { deadline } if deadline <= now && generation.has_parent() => {
                     tracing::warn!(
                         app = self.app.name(),
                         generation = generation.number,

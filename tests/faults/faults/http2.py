@@ -10,6 +10,17 @@ import h2.exceptions
 from .wire import Answer, Broken, Socket, WrongFraming
 
 
+# The codes of a stream that was cut, or was not begun.
+CUT = (
+    h2.errors.ErrorCodes.NO_ERROR,
+    h2.errors.ErrorCodes.INTERNAL_ERROR,
+    h2.errors.ErrorCodes.CANCEL,
+    h2.errors.ErrorCodes.REFUSED_STREAM,
+    # There is no room for the bytes of this client.
+    h2.errors.ErrorCodes.ENHANCE_YOUR_CALM,
+)
+
+
 class Http2Connection:
     """A connection on which all requests are sent together, and then all answers are read."""
 
@@ -98,6 +109,8 @@ class Http2Connection:
             if unsent.pop(stream, None) is not None:
                 self.engine.reset_stream(stream)
         elif isinstance(event, h2.events.StreamReset):
+            if event.error_code not in CUT:
+                raise WrongFraming(f"HTTP/2: RST_STREAM {event.error_code!r}")
             # The answer was cut, and says so.
             if event.error_code != h2.errors.ErrorCodes.NO_ERROR or stream in open_streams:
                 answers[stream] = None

@@ -101,7 +101,11 @@ class Program:
 
     def signal(self, number):
         """Sends a signal to the process that serves."""
-        os.kill(self.pid(), number)
+        try:
+            os.kill(self.pid(), number)
+        except ProcessLookupError:
+            # Another one has taken over at this moment.
+            pass
 
     def begin_faults(self):
         """Lets faults happen."""
@@ -141,22 +145,24 @@ class Program:
                 pass
         return found
 
-    def workers(self):
-        """Returns the process ids of the workers."""
+    def parents_and_workers(self):
+        """Returns the process ids of the parents of applications, and those of their workers."""
         listed = subprocess.run(
             ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
         ).stdout
         processes = [line.split(None, 2) for line in listed.splitlines()]
         front = str(self.pid())
-        parents = {pid for pid, parent, _ in processes if parent == front}
-        return [int(pid) for pid, parent, words in processes if parent in parents and "worker" in words]
+        children = {pid for pid, parent, _ in processes if parent == front}
+        workers = [(int(pid), int(parent)) for pid, parent, words in processes if parent in children and "worker" in words]
+        return sorted({parent for _, parent in workers}), [pid for pid, _ in workers]
 
     def stop(self):
         """Ends the program as an operator would. Returns its status, or None if that is unknown."""
         pid = self.pid()
-        os.kill(pid, signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         wait_for("the end of the program after SIGTERM", 30, lambda: self.has_ended(pid))
-        return self.child.returncode if pid == self.child.pid else None
+        # The first program has ended before another one serves.
+        return self.child.poll()
 
     def kill(self):
         """Ends all processes of the program, whatever they do."""

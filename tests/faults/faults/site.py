@@ -73,6 +73,7 @@ name = "web"
 load = "app.psgi"
 workers = 3
 deadline = "5s"
+queue_wait = "1m"
 [[upstream]]
 name = "api"
 servers = ["unix:api.sock"]

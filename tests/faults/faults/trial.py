@@ -12,7 +12,6 @@ from . import site
 from .process import Ended, Program, wait_for
 from .upstream import Upstream
 from .visits import KINDS, Visitor, Wrong
-from .wire import WrongFraming
 
 # How long the program may take until everything works again.
 RECOVERY = 20.0
@@ -20,11 +19,8 @@ RECOVERY = 20.0
 KEPT_OPEN = 8
 # The share of the seeds whose operator upgrades the program.
 UPGRADING = 0.3
-# The time in a line of the access log. A write that fails may leave the begin of a line.
+# The time in a line of the access log. A write that fails may leave a part of a line.
 LINE_TIME = re.compile(r"\[\d\d/[A-Z][a-z]{2}/\d{4}:")
-
-BROKEN = (Wrong, WrongFraming, Ended)
-
 
 class Outcome:
     """What a seed has shown."""
@@ -41,9 +37,11 @@ class Outcome:
 class Trial:
     """A run of one seed."""
 
-    def __init__(self, binary, seed, visits):
+    def __init__(self, binary, seed, visits, is_kept=False):
         self.random = random.Random(seed)
         self.visits = visits
+        self.is_kept = is_kept
+        self.has_had_faults = False
         self.outcome = Outcome(seed)
         self.directory = tempfile.mkdtemp(prefix=f"kirin-faults-{seed}-")
         self.outcome.directory = self.directory
@@ -67,6 +65,7 @@ class Trial:
             self.visitors += [self.visitor(number) for number in range(self.random.randrange(1, 5))]
             self.round(self.visitor(1000))
             before = self.program.descriptors()
+            self.has_had_faults = True
             self.program.begin_faults()
             self.visit_with_faults()
             self.outcome.points = self.program.end_faults()
@@ -75,8 +74,9 @@ class Trial:
             status = self.program.stop()
             if status not in (0, None):
                 self.outcome.wrong.append(f"the program ends with status {status}")
-        except BROKEN as error:
-            self.outcome.wrong.append(str(error))
+        # What the harness did not expect is a failure, too.
+        except Exception as error:  # pylint: disable=broad-except
+            self.outcome.wrong.append(repr(error))
         finally:
             for visitor in self.visitors:
                 visitor.close()
@@ -87,7 +87,7 @@ class Trial:
         for visitor in self.visitors:
             add(self.outcome.answered, visitor.answered)
             add(self.outcome.refused, visitor.refused)
-        if not self.outcome.wrong:
+        if not self.outcome.wrong and not self.is_kept:
             shutil.rmtree(self.directory)
         return self.outcome
 
@@ -96,7 +96,7 @@ class Trial:
         for kind in sorted(set(KINDS)):
             if not visitor.visit(kind):
                 # An upgrade that was asked for during a reload comes later, and ends connections.
-                if not self.upgrades:
+                if not (self.upgrades and self.has_had_faults):
                     raise Wrong(f"{kind} does not work without faults")
                 wait_for(f"{kind} to work", RECOVERY, lambda kind=kind: visitor.visit(kind))
         visitor.close()
@@ -106,7 +106,7 @@ class Trial:
         threads = [threading.Thread(target=self.keep_visiting, args=(one,)) for one in self.visitors]
         for thread in threads:
             thread.start()
-        work = [self.kill_worker, self.reload]
+        work = [self.kill_worker, self.kill_worker, self.kill_parent, self.reload, self.reload]
         if self.upgrades:
             work.append(self.upgrade)
         while any(thread.is_alive() for thread in threads):
@@ -121,16 +121,25 @@ class Trial:
         for _ in range(self.visits):
             try:
                 visitor.visit()
-            except BROKEN as error:
-                self.outcome.wrong.append(f"visitor {visitor.number}: {error}")
+            except Exception as error:  # pylint: disable=broad-except
+                self.outcome.wrong.append(f"visitor {visitor.number}: {error!r}")
                 return
 
     def kill_worker(self):
         """Kills a worker, as the kernel does when memory is short."""
-        workers = self.program.workers()
-        if workers:
+        _, workers = self.program.parents_and_workers()
+        self.kill_one(workers)
+
+    def kill_parent(self):
+        """Kills the parent of an application."""
+        parents, _ = self.program.parents_and_workers()
+        self.kill_one(parents)
+
+    def kill_one(self, processes):
+        """Kills one of some processes."""
+        if processes:
             try:
-                os.kill(self.random.choice(workers), signal.SIGKILL)
+                os.kill(self.random.choice(processes), signal.SIGKILL)
             except ProcessLookupError:
                 pass
 
@@ -151,20 +160,9 @@ class Trial:
         for _ in range(2):
             self.round(visitor)
         for visitor in self.visitors:
-            for key in list(visitor.items):
-                self.check_item(visitor, key)
             visitor.close()
-
-    @staticmethod
-    def check_item(visitor, key):
-        """Checks that an item has a value that it may have."""
-        from .memcached import Memcached
-
-        if not visitor.memcached:
-            visitor.memcached = Memcached(visitor.store)
-        found = visitor.memcached.get(key)
-        if not visitor.may_be(found, visitor.items[key]):
-            raise Wrong(f"item {key!r} has another value in the end")
+            wait_for("all items", RECOVERY, lambda visitor=visitor: visitor.check_items())
+            visitor.close()
 
     def settle(self, before):
         """Checks that nothing is left of what visitors had."""
@@ -189,8 +187,9 @@ class Trial:
             "kirin_app_waiting_requests{", "kirin_upstream_server_in_flight{",
             "kirin_upstream_waiting_requests{", "kirin_cgi_waiting_requests{", "kirin_panics_total",
         )  # fmt: skip
-        found = {}
-        for name, value in self.program.metrics().items():
+        metrics = self.program.metrics()
+        found = {name: "missing" for name in wanted if name not in metrics}
+        for name, value in metrics.items():
             expected = wanted.get(name, 0.0 if name.startswith(zero) else value)
             if value != expected:
                 found[name] = value
@@ -205,6 +204,10 @@ class Trial:
         if twice:
             self.outcome.wrong.append(f"carried out twice: {sorted(twice)[:5]}")
         log = self.program.log()
+        # A visitor is there, but a read has failed, and so its body is not whole.
+        may_be_bad = re.search(r"^faults: client\.read \d+ fails", log, re.M)
+        if any(visitor.bad_requests for visitor in self.visitors) and not may_be_bad:
+            self.outcome.wrong.append("POST is a bad request although no read has failed")
         for line in log.splitlines():
             if "panicked" in line or "a mistake in Kirin" in line:
                 self.outcome.wrong.append(line)

@@ -38,9 +38,14 @@ class Visitor:
         self.memcached = None
         # Whether an item may be lost: a program that takes over may have no room for it.
         self.loses_items = loses_items
-        # The values that each item may have: one, unless a command had no answer.
+        # The values that each item may have.
         self.items = {}
+        # How often a command for an item had no answer. It may be carried out later, at any time, so
+        # the item is given up and gets another key.
+        self.unanswered = {}
         self.posted = []
+        # How often a body was not read to its end.
+        self.bad_requests = 0
         self.answered = {}
         self.refused = {}
 
@@ -78,6 +83,13 @@ class Visitor:
             tls = self.random.random() < 0.4
             self.connection = Connection(self.addresses[tls], tls)
         return self.connection
+
+    def is_bad_request(self, answer):
+        """Returns whether the program has not got the whole body. It does not know that the visitor is
+        still there."""
+        is_bad = answer.status == 400 and answer.body == BAD_REQUEST
+        self.bad_requests += is_bad
+        return is_bad
 
     def judge(self, what, answer, content, status=200):
         """Checks an answer. Returns whether it is the content."""
@@ -143,8 +155,7 @@ class Visitor:
         else:
             connection.send(f"{head}Content-Length: {length}\r\n\r\n".encode() + content)
         answer = connection.answer()
-        if answer.status == 400 and answer.body == BAD_REQUEST:
-            # A read has failed, and the program does not know that the visitor is still there.
+        if self.is_bad_request(answer):
             self.close()
             return False
         return self.judge(f"POST {place}/{name}", answer, content)
@@ -196,7 +207,7 @@ class Visitor:
         done = True
         for (method, path, _), content, answer in zip(requests, contents, answers, strict=True):
             what = f"{method} {path} by HTTP/2"
-            is_cut = answer is None or method == "POST" and answer.body == BAD_REQUEST
+            is_cut = answer is None or method == "POST" and self.is_bad_request(answer)
             done &= not is_cut and self.judge(what, answer, content)
         return done
 
@@ -238,12 +249,12 @@ class Visitor:
 
     def stored_page(self):
         """A page that is pushed into the store: visitors get what was acknowledged last."""
-        key = f"/page/p{self.number}-{self.random.randrange(3)}".encode()
+        key = self.key(f"/page/p{self.number}-{self.random.randrange(3)}")
         possible = self.items.setdefault(key, {None})
         if self.random.random() < 0.4:
             if not self.memcached:
                 self.memcached = Memcached(self.store)
-            return self.set_item(key, possible, b"text/plain\r\n")
+            return self.set_item(key, b"text/plain\r\n")
         answer = self.connected().get(key.decode())
         if answer.is_last():
             self.close()
@@ -271,11 +282,11 @@ class Visitor:
         """An item of the store: it has the last value that was acknowledged."""
         if not self.memcached:
             self.memcached = Memcached(self.store)
-        key = f"item{self.number}-{self.random.randrange(20)}".encode()
+        key = self.key(f"item{self.number}-{self.random.randrange(20)}")
         possible = self.items.setdefault(key, {None})
         choice = self.random.random()
         if choice < 0.45:
-            return self.set_item(key, possible)
+            return self.set_item(key)
         if choice < 0.55:
             return self.delete_item(key, possible)
         found = self.memcached.get(key)
@@ -284,15 +295,40 @@ class Visitor:
         self.items[key] = {found}
         return True
 
+    def check_items(self):
+        """Gets all items. Returns whether the connection has lasted so long."""
+        try:
+            self.memcached = Memcached(self.store)
+            for key, possible in self.items.items():
+                if not self.may_be(self.memcached.get(key), possible):
+                    raise Wrong(f"item {key!r} has another value in the end")
+            return True
+        except Broken:
+            self.close()
+            return False
+
     def may_be(self, found, possible):
         """Returns whether an item may have this value, or be away if that is None."""
         return found in possible or found is None and self.loses_items
 
-    def set_item(self, key, possible, start=b""):
-        """Sets an item. Until the answer is there, it may have the value of before, or none."""
+    def key(self, name):
+        """Returns the key that an item has now."""
+        return f"{name}x{self.unanswered.get(name, 0)}".encode()
+
+    def command(self, key, command, *values):
+        """Carries out a command that changes an item. Returns the answer."""
+        try:
+            return command(key, *values)
+        except Broken:
+            name = key.decode().rpartition("x")[0]
+            self.unanswered[name] = self.unanswered.get(name, 0) + 1
+            del self.items[key]
+            raise
+
+    def set_item(self, key, start=b""):
+        """Sets an item."""
         value = start + text(f"value{next(self.counter)}", self.random.choice(LENGTHS))
-        self.items[key] = possible | {value, None}
-        said = self.memcached.set(key, value)
+        said = self.command(key, self.memcached.set, value)
         if said == b"STORED":
             self.items[key] = {value}
             return True
@@ -304,8 +340,7 @@ class Visitor:
 
     def delete_item(self, key, possible):
         """Deletes an item."""
-        self.items[key] = possible | {None}
-        said = self.memcached.delete(key)
+        said = self.command(key, self.memcached.delete)
         if said not in (b"DELETED", b"NOT_FOUND"):
             raise Wrong(f"delete: {said!r}")
         if said == b"NOT_FOUND" and not self.may_be(None, possible):

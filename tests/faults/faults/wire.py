@@ -4,7 +4,7 @@ import re
 import socket
 import ssl
 
-# How long any single answer may take. The limits of the configuration are far below it.
+# How long nothing may move. The limits of the configuration are far below it, or far above.
 PATIENCE = 30.0
 MOST_HEAD = 64 * 1024
 

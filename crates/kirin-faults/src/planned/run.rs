@@ -15,7 +15,7 @@ use crate::planned::point::Point;
 const SEED: &str = "KIRIN_FAULTS";
 
 /// The variable with the path of a file: faults happen only while it is there. Without the variable
-/// they happen from the begin to the end.
+/// they happen from its start to its end.
 const WHILE: &str = "KIRIN_FAULTS_WHILE";
 
 /// How often the thread looks at the file and for tasks to wake.

@@ -1,9 +1,9 @@
 //! The targets of access logs: a file, a stream, or a daemon on a socket. All event loops share a
 //! sink. A thread writes the lines, so that no loop waits.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,8 +41,9 @@ type Current = RwLock<Arc<File>>;
 /// Writes to the file, on the thread of the queue.
 struct FileOutput {
     current: Arc<Current>,
-    /// The file whose last line is incomplete, because a write has failed.
-    torn: Option<Arc<File>>,
+    /// The device and the number of the file whose last line is incomplete, because a write has
+    /// failed.
+    torn: Option<(u64, u64)>,
 }
 
 impl FileOutput {
@@ -54,9 +55,9 @@ impl FileOutput {
 impl LogOutput for FileOutput {
     fn write(&mut self, lines: &[u8]) -> Result<(), WriteError> {
         let file = Arc::clone(&self.current.read());
-        let mut is_torn = self.torn.take_if(|torn| Arc::ptr_eq(torn, &file)).is_some();
+        let mut is_torn = self.torn.take().is_some_and(|torn| ends_inside_line(&file, torn));
         let written = write_patiently(&file, lines, &mut is_torn);
-        self.torn = is_torn.then_some(file);
+        self.torn = if is_torn { file.metadata().ok().map(|file| identity(&file)) } else { None };
         // How many lines a failed write has written is not known.
         written.map_err(|error| WriteError { error, lost_lines: count_lines(lines) })
     }
@@ -68,6 +69,16 @@ impl LogOutput for FileOutput {
     fn recovered(&mut self, lost_lines: u64) {
         log_recovery(lost_lines);
     }
+}
+
+fn identity(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Returns whether `file` is the one with the torn line. It may have been opened again, or emptied.
+fn ends_inside_line(file: &File, torn: (u64, u64)) -> bool {
+    file.metadata()
+        .is_ok_and(|file| identity(&file) == torn && !(file.is_file() && file.len() == 0))
 }
 
 /// Logs that lines are lost.

@@ -5,15 +5,12 @@ use std::io::{self, BufReader, BufWriter};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use kirin_faults::{Errno, Point};
 use rustix::fs::OFlags;
 
 use crate::snapshot::error::SnapshotError;
 use crate::snapshot::format::SnapshotSummary;
 use crate::snapshot::time::SnapshotTime;
 use crate::store::Store;
-
-static WRITE: Point = Point::new("snapshot.write", &[Errno::NOSPC, Errno::IO]);
 
 /// Writes a snapshot to `path`.
 ///
@@ -82,7 +79,7 @@ fn write_and_rename(
     let mut to = BufWriter::with_capacity(1 << 20, file);
     let summary = store.write_snapshot(&mut to, time)?;
     to.into_inner().map_err(|error| cannot("write it")(error.into_error()))?;
-    WRITE.pass().and_then(|()| file.sync_all()).map_err(cannot("sync it"))?;
+    file.sync_all().map_err(cannot("sync it"))?;
     if !may_replace() {
         return Ok(None);
     }

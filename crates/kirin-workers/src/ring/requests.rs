@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use kirin_faults::Point;
 use kirin_ring::{BadAnswer, Claim, NoPlace, Phase};
 
 use crate::ring::entries::{Finished, Outcome};
@@ -14,8 +13,6 @@ use crate::ring::place::RingPlace;
 use crate::ring::room::REQUEST_BYTES;
 use crate::ring::shared_ring::SharedRing;
 use crate::worker_handle::WorkerHandle;
-
-static PUT: Point = Point::new("memory.ring", &[]);
 
 /// The most requests that wait for the end of the loop's round before a worker is woken for them.
 const MOST_UNANNOUNCED: usize = 8;
@@ -46,9 +43,6 @@ impl<C: Parked> SharedRing<C> {
         // under the lock, so one of the two sees the other.
         if self.is_retired() {
             return Err(NotPut::Retired);
-        }
-        if PUT.refuses() {
-            return Err(NotPut::Full);
         }
         let must_wait = state.entries.queue.used() >= state.workers;
         let slot = state

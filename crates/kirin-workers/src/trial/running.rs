@@ -149,9 +149,11 @@ impl RunningTrial {
     /// it takes as many responses as for all.
     pub(crate) fn note_workers(&self, workers: usize) {
         let mut counts = self.counts.lock();
-        if workers as u64 > counts.warmed_workers {
-            counts.warmed_workers = workers as u64;
-            counts.untimed = counts.new.requests + WARM_UP * workers as u64;
+        // One that is still there may be about to leave.
+        let workers = (workers as u64).min(counts.comparison.workers);
+        if workers > counts.warmed_workers {
+            counts.warmed_workers = workers;
+            counts.untimed = counts.new.requests + WARM_UP * workers;
         }
     }
 
