@@ -47,9 +47,11 @@ WAITING_THREADS = 6
 def check(root, cargo):
     """Returns the checks of Rust that a quick look needs."""
     clippy = [cargo, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    faults = [cargo, "clippy", "-p", "kirin-faults", "--features", "faults", "--all-targets", "--", "-D", "warnings"]
     return [
         Job("check", "format", [cargo, "fmt", "--all", "--", "--check"], root, needs_home=True),
         Job("check", "clippy", clippy, root, limit=900, needs_home=True),
+        Job("check", "clippy of faults", faults, root, limit=300, needs_home=True),
     ]
 
 

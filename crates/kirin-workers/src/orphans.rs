@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::app::App;
 use crate::parent::{has_workers, signal_workers};
 
 /// How long they may take.
@@ -46,15 +45,13 @@ impl AllOrphans {
         self.0.iter().any(|(orphans, _)| orphans.generation == generation)
     }
 
-    /// Kills those that have taken too long, and unregisters the groups of which none is left.
-    pub(crate) fn end_overdue(&mut self, app: &App, now: Instant) {
-        self.0.retain(|(orphans, deadline)| {
-            let wait = orphans.are_left() && (*deadline > now || !orphans.signal(Signal::KILL));
-            if !wait {
-                orphans.workers.iter().for_each(|pid| app.unregister_worker(*pid));
-            }
-            wait
+    /// Kills those that have taken too long. Returns the process ids of the groups of which none is
+    /// left.
+    pub(crate) fn end_overdue(&mut self, now: Instant) -> Vec<u32> {
+        let ended = self.0.extract_if(.., |(orphans, deadline)| {
+            !orphans.are_left() || (*deadline <= now && orphans.signal(Signal::KILL))
         });
+        ended.flat_map(|(orphans, _)| orphans.workers).collect()
     }
 
     /// Kills all.

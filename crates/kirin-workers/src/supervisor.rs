@@ -444,7 +444,9 @@ impl Supervisor {
             }
         }
         self.judge_trial(now);
-        self.orphans.end_overdue(&self.app, now);
+        for pid in self.orphans.end_overdue(now) {
+            self.app.unregister_worker(pid);
+        }
         for incarnation in self.silently_ended(now) {
             self.parent_ended(incarnation).await?;
         }

@@ -153,7 +153,11 @@ class Program:
         processes = [line.split(None, 2) for line in listed.splitlines()]
         front = str(self.pid())
         children = {pid for pid, parent, _ in processes if parent == front}
-        workers = [(int(pid), int(parent)) for pid, parent, words in processes if parent in children and "worker" in words]
+        workers = [
+            (int(pid), int(parent))
+            for pid, parent, words in processes
+            if parent in children and "worker" in words
+        ]
         return sorted({parent for _, parent in workers}), [pid for pid, _ in workers]
 
     def stop(self):

@@ -40,8 +40,8 @@ class Visitor:
         self.loses_items = loses_items
         # The values that each item may have.
         self.items = {}
-        # How often a command for an item had no answer. It may be carried out later, at any time, so
-        # the item is given up and gets another key.
+        # How often a command for an item had no answer. It may be carried out later, at any time,
+        # so the item is given up and gets another key.
         self.unanswered = {}
         self.posted = []
         # How often a body was not read to its end.

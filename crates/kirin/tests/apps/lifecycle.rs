@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use kirin_tests::{Kirin, SetAtEnd, Site, kirin_command, patient_seconds, wait_for};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 const CONFIG: &str = "threads = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
     [[app]]\nname = \"web\"\nload = \"app.psgi\"\nworkers = 2\n\
@@ -63,6 +63,39 @@ sub {
     kirin.wait_for_log("new generation serves");
     assert_eq!(kirin.get("/").text(), "new");
     assert_eq!(waiting.read_reply().text(), "not interrupted");
+}
+
+#[test]
+fn a_request_of_old_code_is_answered_although_the_parent_was_killed() {
+    let program = r#"
+use v5.16; use warnings;
+sub {
+    return [200, ['Content-Type' => 'text/plain'], ['new']] if -e 'new';
+    # Kirin tells the workers of a parent that has ended to leave.
+    local $SIG{TERM} = sub { open my $told, '>', "told.$$" };
+    open my $begun, '>', 'begun.' . getppid;
+    select undef, undef, undef, 0.01 until -e 'go';
+    [200, ['Content-Type' => 'text/plain'], ['old']];
+};
+"#;
+    let site = Site::new().with("app.psgi", program);
+    let kirin = Kirin::start(&site, CONFIG);
+    let mut waiting = kirin.connect();
+    waiting.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    site.wait_for_files("begun.", 1);
+    std::fs::write(site.path("new"), "").expect("a file");
+    kirin.signal(Signal::HUP);
+    kirin.wait_for_log("new generation serves");
+    let files = std::fs::read_dir(site.path(".")).expect("files");
+    let parent = files.filter_map(|file| {
+        file.expect("a file").file_name().to_str()?.strip_prefix("begun.")?.parse().ok()
+    });
+    let parent = parent.last().and_then(Pid::from_raw).expect("the parent");
+    kill_process(parent, Signal::KILL).expect("kill");
+    site.wait_for_files("told.", 1);
+    assert_eq!(kirin.get("/").text(), "new");
+    std::fs::write(site.path("go"), "").expect("a file");
+    assert_eq!(waiting.read_reply().text(), "old", "{}", kirin.log());
 }
 
 #[test]
