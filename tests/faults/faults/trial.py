@@ -205,7 +205,7 @@ class Trial:
             self.outcome.wrong.append(f"carried out twice: {sorted(twice)[:5]}")
         log = self.program.log()
         # A visitor is there, but a read has failed, and so its body is not whole.
-        may_be_bad = re.search(r"^faults: client\.read \d+ fails", log, re.M)
+        may_be_bad = re.search(r"^faults: client\.(read|watch) \d+ fails", log, re.M)
         if any(visitor.bad_requests for visitor in self.visitors) and not may_be_bad:
             self.outcome.wrong.append("POST is a bad request although no read has failed")
         for line in log.splitlines():
