@@ -1,6 +1,6 @@
 """Runs the program with faults by plan, one seed after the other, and prints what they have shown.
 
-    scripts/faults [--build] [--seeds FIRST-LAST] [--visits N] [--jobs N] [--binary FILE]
+    scripts/faults [--build] [--seeds FIRST-LAST,...] [--visits N] [--jobs N] [--binary FILE]
     scripts/faults [--build] --seed N [--again TIMES] ...
 
 A seed decides which points of the program fail and how, what visitors do, and what the operator
@@ -55,6 +55,12 @@ def known_points():
     return found
 
 
+def seeds_of(part):
+    """Returns the seeds of a range, or the one seed."""
+    first, _, last = part.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
 def run_seed(binary, seed, visits, is_kept):
     """Runs one seed, in a process of the pool."""
     return Trial(binary, seed, visits, is_kept).run()
@@ -69,8 +75,7 @@ def main():
     if options.seed is not None:
         seeds = [options.seed] * options.again
     else:
-        first, _, last = options.seeds.partition("-")
-        seeds = list(range(int(first), int(last or first) + 1))
+        seeds = [seed for part in options.seeds.split(",") for seed in seeds_of(part)]
     began = time.monotonic()
     points, answered, refused, failed = {}, {}, {}, 0
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
