@@ -298,7 +298,7 @@ def faults(root):
     plan = ["scripts/faults", "--build", "--jobs", "2"]
     checkers = ["target/http2-clients/python/bin/python", "-B", "-m", "unittest", "discover", "-q"]
     return [
-        Job("faults", "faults by plan", plan, root, limit=900, needs_home=True),
+        Job("faults", "faults by plan", plan, root, limit=1800, needs_home=True),
         Job("faults", "their checkers", [*checkers, "-s", "tests/faults/tests"], root),
     ]
 
