@@ -60,7 +60,6 @@ impl AsyncRead for ServerStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        ready!(READ.poll(context))?;
         with_stream!(self.get_mut(), stream => Pin::new(stream).poll_read(context, buffer))
     }
 }
@@ -71,8 +70,6 @@ impl AsyncWrite for ServerStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        ready!(WRITE.poll(context))?;
-        let bytes = &bytes[..WRITE.shorten(bytes.len())];
         with_stream!(self.get_mut(), stream => Pin::new(stream).poll_write(context, bytes))
     }
 

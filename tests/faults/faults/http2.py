@@ -9,7 +9,6 @@ import h2.exceptions
 
 from .wire import Answer, Broken, Socket, WrongFraming
 
-
 # The codes of a stream that was cut, or was not begun.
 CUT = (
     h2.errors.ErrorCodes.NO_ERROR,
@@ -41,7 +40,7 @@ class Http2Connection:
 
     def exchange(self, requests, choices: random.Random):
         """Sends requests: method, path and body. Returns an answer for each, or None for one that
-        was reset."""
+        was cut."""
         answers, unsent = {}, {}
         for method, path, body in requests:
             stream = self.engine.get_next_available_stream_id()
@@ -52,10 +51,13 @@ class Http2Connection:
             self.engine.send_headers(stream, fields, end_stream=method != "POST")
             answers[stream] = Answer(0, [], b"")
         open_streams = set(answers)
-        while open_streams:
-            self._send_bodies(unsent, choices)
-            for event in self._receive():
-                self._note(event, answers, open_streams, unsent)
+        try:
+            while open_streams:
+                self._send_bodies(unsent, choices)
+                for event in self._receive():
+                    self._note(event, answers, open_streams, unsent)
+        except Broken:
+            answers.update(dict.fromkeys(open_streams))
         return list(answers.values())
 
     def _send_bodies(self, unsent, choices):

@@ -4,7 +4,7 @@ import stat
 import subprocess
 import sys
 
-from .content import text
+from .content import named
 
 APP = r"""
 use v5.16; use warnings;
@@ -122,7 +122,7 @@ def build(directory, threads):
     os.makedirs(public)
     for name in FILES:
         with open(os.path.join(public, name), "wb") as file:
-            file.write(text(name, int(name.rpartition("-")[2])))
+            file.write(named(name))
     for name, content in (
         ("app.psgi", APP),
         ("program", PROGRAM),

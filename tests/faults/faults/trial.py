@@ -6,7 +6,6 @@ import shutil
 import signal
 import tempfile
 import threading
-import time
 
 from . import site
 from .process import Ended, Program, wait_for
@@ -22,16 +21,17 @@ UPGRADING = 0.3
 # The time in a line of the access log. A write that fails may leave a part of a line.
 LINE_TIME = re.compile(r"\[\d\d/[A-Z][a-z]{2}/\d{4}:")
 
+
 class Outcome:
     """What a seed has shown."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, directory):
         self.seed = seed
+        self.directory = directory
         self.wrong = []
         self.points = {}
         self.answered = {}
         self.refused = {}
-        self.directory = None
 
 
 class Trial:
@@ -42,9 +42,8 @@ class Trial:
         self.visits = visits
         self.is_kept = is_kept
         self.has_had_faults = False
-        self.outcome = Outcome(seed)
         self.directory = tempfile.mkdtemp(prefix=f"kirin-faults-{seed}-")
-        self.outcome.directory = self.directory
+        self.outcome = Outcome(seed, self.directory)
         site.build(self.directory, threads=self.random.choice((1, 2)))
         self.upstream = Upstream(os.path.join(self.directory, "api.sock"))
         self.binary = binary

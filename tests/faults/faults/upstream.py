@@ -2,7 +2,7 @@
 import socket
 import threading
 
-from .content import text
+from .content import named
 
 
 class Upstream:
@@ -58,8 +58,7 @@ class Upstream:
         if method == "POST":
             content = body
         else:
-            name = target.rpartition("/")[2]
-            content = text(name, int(name.rpartition("-")[2]))
+            content = named(target)
         caching = "Cache-Control: max-age=600\r\n" if target.startswith("/cached/") else ""
         head = f"HTTP/1.1 200 OK\r\n{caching}"
         if "chunked" in target:

@@ -2,7 +2,7 @@
 import functools
 import itertools
 
-from .content import text
+from .content import named, text
 from .http2 import Http2Connection
 from .memcached import Memcached
 from .site import FILES, PART_PATHS
@@ -38,12 +38,11 @@ class Visitor:
         self.memcached = None
         # Whether an item may be lost: a program that takes over may have no room for it.
         self.loses_items = loses_items
-        # The values that each item may have.
+        # The value that each item must have, or None.
         self.items = {}
         # How often a command for an item had no answer. It may be carried out later, at any time,
         # so the item is given up and gets another key.
         self.unanswered = {}
-        self.posted = []
         # How often a body was not read to its end.
         self.bad_requests = 0
         self.answered = {}
@@ -71,9 +70,8 @@ class Visitor:
         return done
 
     def name(self, word):
-        """Returns a name that no other visit has, with the length of its content."""
-        length = self.random.choice(LENGTHS)
-        return f"{word}{self.number}x{next(self.counter)}-{length}", length
+        """Returns a name that no other visit has."""
+        return f"{word}{self.number}x{next(self.counter)}-{self.random.choice(LENGTHS)}"
 
     def connected(self):
         """Returns a connection to the program."""
@@ -113,7 +111,7 @@ class Visitor:
     def file(self):
         """A file, whole or a part of it, or its head."""
         name = self.random.choice(FILES)
-        content = text(name, int(name.rpartition("-")[2]))
+        content = named(name)
         path = f"/files/{name}"
         choice = self.random.random()
         if choice < 0.2:
@@ -137,17 +135,16 @@ class Visitor:
 
     def page(self, place, word):
         """A page of an application, of a server or of a program."""
-        name, length = self.name(word)
-        return self.get(f"/{place}/{name}", text(name, length))
+        name = self.name(word)
+        return self.get(f"/{place}/{name}", named(name))
 
     def post(self, place, chunked):
         """A request that must be carried out at most once, and whose body comes back."""
-        name, _ = self.name("post")
+        name = self.name("post")
         length = self.random.choice((0, 1, 5000, 100_000, 1_200_000))
         content = text("body" + name, length)
         head = f"POST {place}/{name} HTTP/1.1\r\nHost: a\r\n"
         connection = self.connected()
-        self.posted.append(name)
         if chunked:
             parts = [content[start : start + 40_000] for start in range(0, length, 40_000)]
             body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
@@ -163,21 +160,19 @@ class Visitor:
     def cached(self):
         """A page that the cache may have."""
         name = f"shared{self.random.randrange(10)}-{self.random.choice(LENGTHS)}"
-        return self.get(f"/cached/{name}", text(name, int(name.rpartition("-")[2])))
+        return self.get(f"/cached/{name}", named(name))
 
     def pipelined(self):
         """Several requests at once: each answer is that of its own request, in their order."""
         connection = self.connected()
-        names = [self.name("line") for _ in range(self.random.randrange(2, 8))]
-        places = [self.random.choice(("api", "app", "app/stream")) for _ in names]
-        requests = zip(places, names, strict=True)
-        paths = [f"/{place}/{name}" for place, (name, _) in requests]
+        places = [self.random.choice(("api", "app", "app/stream")) for _ in range(self.random.randrange(2, 8))]
+        paths = [f"/{place}/{self.name('line')}" for place in places]
         connection.send("".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n" for path in paths).encode())
         done = True
-        for path, (name, length) in zip(paths, names, strict=True):
+        for path in paths:
             if self.connection is None:
                 return False
-            done &= self.judge(f"GET {path}, pipelined", connection.answer(), text(name, length))
+            done &= self.judge(f"GET {path}, pipelined", connection.answer(), named(path))
         return done
 
     def http2(self):
@@ -193,14 +188,13 @@ class Visitor:
         """Makes the requests of an HTTP/2 connection."""
         requests, contents = [], []
         for _ in range(self.random.randrange(1, 6)):
-            name, length = self.name("two")
+            name = self.name("two")
             place = self.random.choice(("app", "app/stream", "api", "api/chunked", "program", "post"))
             if place == "post":
-                self.posted.append(name)
                 contents.append(text("body" + name, self.random.choice((1, 5000, 100_000))))
                 requests.append(("POST", f"/{self.random.choice(('app', 'api'))}/{name}", contents[-1]))
             else:
-                contents.append(text(name, length))
+                contents.append(named(name))
                 requests.append(("GET", f"/{place}/{name}", b""))
         answers = connection.exchange(requests, self.random)
         # A visit is judged as a whole, so each answer is looked at.
@@ -214,11 +208,11 @@ class Visitor:
     def parts(self):
         """A page with parts of an application, a server and a file."""
         answer = self.connected().get("/parts/page.html")
-        whole = [text(path.rpartition("/")[2], int(path.rpartition("-")[2])) for path in PART_PATHS]
+        whole = [named(path) for path in PART_PATHS]
         if answer.status != 200:
             return self.judge("GET /parts/page.html", answer, b"")
         found = answer.body.removeprefix(b"begin").removesuffix(b"end").split(b"|")
-        if len(found) + len(b"beginend") == len(answer.body) or len(found) != len(whole):
+        if answer.body != b"begin" + b"|".join(found) + b"end" or len(found) != len(whole):
             raise Wrong(f"a page with parts: {answer.body[:200]!r}")
         for part, right in zip(found, whole, strict=True):
             if part not in (right, PART_ERROR):
@@ -250,7 +244,7 @@ class Visitor:
     def stored_page(self):
         """A page that is pushed into the store: visitors get what was acknowledged last."""
         key = self.key(f"/page/p{self.number}-{self.random.randrange(3)}")
-        possible = self.items.setdefault(key, {None})
+        value = self.items.setdefault(key, None)
         if self.random.random() < 0.4:
             if not self.memcached:
                 self.memcached = Memcached(self.store)
@@ -261,15 +255,15 @@ class Visitor:
         if answer.status in NOT_NOW:
             return False
         found = None if answer.status == 404 else b"text/plain\r\n" + answer.body
-        if answer.status not in (200, 404) or not self.may_be(found, possible):
-            raise Wrong(f"page {key!r} is {answer.status} {shown(found)}, not {[shown(one) for one in possible]}")
-        self.items[key] = {found}
+        if answer.status not in (200, 404) or not self.may_be(found, value):
+            raise Wrong(f"page {key!r} is {answer.status} {shown(found)}, not {shown(value)}")
+        self.items[key] = found
         return True
 
     def given_up(self):
         """A visitor that goes before the answer is there, or before the request is whole."""
         connection = self.connected()
-        name, _ = self.name("gone")
+        name = self.name("gone")
         if self.random.random() < 0.5:
             connection.send(f"GET /app/{name} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
         else:
@@ -283,33 +277,33 @@ class Visitor:
         if not self.memcached:
             self.memcached = Memcached(self.store)
         key = self.key(f"item{self.number}-{self.random.randrange(20)}")
-        possible = self.items.setdefault(key, {None})
+        value = self.items.setdefault(key, None)
         choice = self.random.random()
         if choice < 0.45:
             return self.set_item(key)
         if choice < 0.55:
-            return self.delete_item(key, possible)
+            return self.delete_item(key, value)
         found = self.memcached.get(key)
-        if not self.may_be(found, possible):
-            raise Wrong(f"item {key!r} is {shown(found)}, and not {[shown(one) for one in possible]}")
-        self.items[key] = {found}
+        if not self.may_be(found, value):
+            raise Wrong(f"item {key!r} is {shown(found)}, and not {shown(value)}")
+        self.items[key] = found
         return True
 
     def check_items(self):
         """Gets all items. Returns whether the connection has lasted so long."""
         try:
             self.memcached = Memcached(self.store)
-            for key, possible in self.items.items():
-                if not self.may_be(self.memcached.get(key), possible):
+            for key, value in self.items.items():
+                if not self.may_be(self.memcached.get(key), value):
                     raise Wrong(f"item {key!r} has another value in the end")
             return True
         except Broken:
             self.close()
             return False
 
-    def may_be(self, found, possible):
-        """Returns whether an item may have this value, or be away if that is None."""
-        return found in possible or found is None and self.loses_items
+    def may_be(self, found, value):
+        """Returns whether an item that must have a value may have what was found."""
+        return found == value or found is None and self.loses_items
 
     def key(self, name):
         """Returns the key that an item has now."""
@@ -330,27 +324,27 @@ class Visitor:
         value = start + text(f"value{next(self.counter)}", self.random.choice(LENGTHS))
         said = self.command(key, self.memcached.set, value)
         if said == b"STORED":
-            self.items[key] = {value}
+            self.items[key] = value
             return True
         if not said.startswith(b"SERVER_ERROR out of memory"):
             raise Wrong(f"set: {said!r}")
         # protocol.txt: an item of before would be out of date.
-        self.items[key] = {None}
+        self.items[key] = None
         return False
 
-    def delete_item(self, key, possible):
+    def delete_item(self, key, value):
         """Deletes an item."""
         said = self.command(key, self.memcached.delete)
         if said not in (b"DELETED", b"NOT_FOUND"):
             raise Wrong(f"delete: {said!r}")
-        if said == b"NOT_FOUND" and not self.may_be(None, possible):
+        if said == b"NOT_FOUND" and not self.may_be(None, value):
             raise Wrong(f"item {key!r} is lost")
-        self.items[key] = {None}
+        self.items[key] = None
         return True
 
 
 def shown(value):
-    """Returns the begin of a value."""
+    """Returns the beginning of a value."""
     return value if value is None else f"{value[:20]!r} ({len(value)} bytes)"
 
 

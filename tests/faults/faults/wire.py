@@ -14,7 +14,7 @@ class Broken(Exception):
 
 
 class WrongFraming(Exception):
-    """What came is no HTTP. That is never allowed."""
+    """What came is no HTTP or memcached, or nothing moves. That is never allowed."""
 
 
 class Answer:
@@ -79,6 +79,22 @@ class Socket:
             raise Broken("the end")
         return data
 
+    def take(self, count):
+        """Returns as many bytes."""
+        while len(self.buffer) < count:
+            self.buffer += self.receive()
+        taken, self.buffer = self.buffer[:count], self.buffer[count:]
+        return taken
+
+    def line(self):
+        """Returns a line, without its end."""
+        while b"\r\n" not in self.buffer:
+            if len(self.buffer) > MOST_HEAD:
+                raise WrongFraming("a line without an end")
+            self.buffer += self.receive()
+        line, _, self.buffer = self.buffer.partition(b"\r\n")
+        return line
+
 
 @functools.cache
 def client_context(protocols):
@@ -103,36 +119,15 @@ def broken(error):
 class Connection(Socket):
     """A kept connection to the program."""
 
-    def _more(self):
-        self.buffer += self.receive()
-
-    def _take(self, count):
-        while len(self.buffer) < count:
-            self._more()
-        taken, self.buffer = self.buffer[:count], self.buffer[count:]
-        return taken
-
-    def take(self, count):
-        """Returns the next bytes behind an upgrade."""
-        return self._take(count)
-
-    def _line(self):
-        while b"\r\n" not in self.buffer:
-            if len(self.buffer) > MOST_HEAD:
-                raise WrongFraming("a line without an end")
-            self._more()
-        line, _, self.buffer = self.buffer.partition(b"\r\n")
-        return line
-
     def answer(self, method="GET"):
         """Reads one answer."""
-        line = self._line()
+        line = self.line()
         match = re.fullmatch(rb"HTTP/1\.1 ([1-5]\d\d) [^\r\n]*", line)
         if not match:
             raise WrongFraming(f"a status line {line[:200]!r}")
         status = int(match[1])
         fields = []
-        while line := self._line():
+        while line := self.line():
             name, colon, value = line.partition(b":")
             if not colon or not re.fullmatch(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
                 raise WrongFraming(f"a field {line[:200]!r}")
@@ -153,21 +148,21 @@ class Connection(Socket):
             return self._chunks()
         if length is None:
             raise WrongFraming(f"no end of a body, status {answer.status}")
-        return self._take(int(length))
+        return self.take(int(length))
 
     def _chunks(self):
         body = b""
         while True:
-            line = self._line()
+            line = self.line()
             if not re.fullmatch(rb"[0-9A-Fa-f]{1,8}", line):
                 raise WrongFraming(f"a chunk {line[:200]!r}")
             length = int(line, 16)
             if length == 0:
-                while self._line():
+                while self.line():
                     pass
                 return body
-            body += self._take(length)
-            if self._take(2) != b"\r\n":
+            body += self.take(length)
+            if self.take(2) != b"\r\n":
                 raise WrongFraming("a chunk without an end")
 
     def get(self, target, fields=""):
