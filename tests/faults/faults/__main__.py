@@ -38,7 +38,8 @@ def arguments():
 
 
 def built():
-    """Returns the program, which it builds."""
+    """Returns the program, which it builds, and the part of the Perl adapter that it needs."""
+    subprocess.run([os.path.join(ROOT, "scripts", "build-ring")], check=True)
     command = [os.environ.get("CARGO", "cargo"), "build", "-q", "-p", "kirin", "--features", "faults"]
     subprocess.run([*command, "--bin", NAME], cwd=ROOT, check=True)
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
